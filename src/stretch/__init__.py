@@ -1,0 +1,68 @@
+"""Elastic stream processing: windowed multi-key aggregates and joins on any predicate, on threads that share everything.
+
+Layers, each of which knows only those to its right:
+`cli` -> `runtime` -> `reference` -> `operator` -> `windows` -> `buffer`.
+
+| part | what it is |
+|---|---|
+| `operator` | what a user declares: `Operator`, `Aggregate`, `Join`, `Map`, and the operators of the paper |
+| `windows` | windows, boundaries, key groups |
+| `buffer` | the tuple buffer's interface |
+| `reference` | the reference engine: the paper's model, single-stepped, the oracle |
+| `runtime` | `setup` and `Job` |
+"""
+
+from stretch.errors import (
+    DefinitionError,
+    FunctionError,
+    InputError,
+    JobError,
+    ReconfigurationError,
+    StretchError,
+)
+from stretch.operator import paper
+from stretch.operator.aggregate import Aggregate, count, first, last, max, mean, min, sum
+from stretch.operator.join import Join
+from stretch.operator.keys import hashtags, pairs, words
+from stretch.operator.spec import Input, Map, Operator, input, purge, store
+from stretch.runtime.engine import Metrics, Reconfiguration
+from stretch.runtime.job import Job
+from stretch.runtime.setup import setup
+from stretch.windows.spec import Window, sliding, tumbling
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Aggregate",
+    "DefinitionError",
+    "FunctionError",
+    "Input",
+    "InputError",
+    "Job",
+    "JobError",
+    "Join",
+    "Map",
+    "Metrics",
+    "Operator",
+    "Reconfiguration",
+    "ReconfigurationError",
+    "StretchError",
+    "Window",
+    "count",
+    "first",
+    "hashtags",
+    "input",
+    "last",
+    "max",
+    "mean",
+    "min",
+    "pairs",
+    "paper",
+    "purge",
+    "setup",
+    "sliding",
+    "store",
+    "sum",
+    "tumbling",
+    "words",
+]

@@ -1,0 +1,218 @@
+"""The only place where Numba options are spelled.
+
+What
+    `kernel` compiles a module-level function that runs without the GIL; `specialised` compiles a closure over a
+    user's function; `compiled_form_of` and `instruction` are typed spellings of Numba's extension points for the
+    rest of `native/`.
+
+Rules
+    R1  Kernels never raise, allocate, log or call Python. They return a status code.
+    R2  With `NUMBA_DISABLE_JIT=1` every decorator here returns the plain Python function, so that a debugger,
+        coverage and the interleaver see ordinary code. That variable is a mode of the process: set it before Numba
+        is imported.
+    R3  Nothing is cached unless `STRETCH_CACHE_DIR` is set, and then only module-level kernels of this package.
+
+Why the cache is shaped as it is
+    Numba's own cache keys a function by its own file: a callee or constant changed in another file, or a build with
+    other checks, is served stale (measured). The directory therefore carries a digest of every source file of the
+    package and of every flag, so any change means another directory. Closures over functions never hit and leave a
+    file per process, so `specialised` never caches. Numba's `CACHE_DIR` setting is process-wide; it is changed only
+    while one of our kernels is being registered, so a user's own cached functions stay where they were.
+
+The variables are read once, when this module is imported: set them before the first import of `stretch`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from types import CodeType
+from typing import Any, Final, TypeVar, cast, overload
+
+import numba
+import numba.extending
+
+from stretch.errors import StretchError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# A module whose attributes are made from the environment, so type checkers know none of them.
+_numba_config: Final[Any] = numba.config
+
+JIT_ENABLED: Final = not _numba_config.DISABLE_JIT
+
+
+def _flag(name: str) -> bool:
+    return os.environ.get(name, "") not in ("", "0")
+
+
+# Checks every array index of every kernel, atomics included; a build for tests, several times slower.
+BOUNDSCHECK: Final = _flag("STRETCH_BOUNDSCHECK")
+# Waits by sleeping instead of by futex: the path of systems without one, testable on those that have it.
+FUTEX_DISABLED: Final = _flag("STRETCH_NO_FUTEX")
+
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+_cache_setting_lock: Final = threading.Lock()
+
+
+def _options(*, inline: bool, nogil: bool) -> dict[str, Any]:
+    """Return the Numba options of every function that this project compiles."""
+    return {
+        # Threads are the point: a kernel that kept the GIL would run alone.
+        "nogil": nogil,
+        # A division by zero gives inf or 0 as in NumPy; the Python model puts a branch and a raise in every division,
+        # which keeps loops from being vectorised and lets a kernel raise (R1).
+        "error_model": "numpy",
+        # Results may not depend on the machine's vector width: the reference engine is compared bit by bit.
+        "fastmath": False,
+        # Explicit, because a default of None would follow Numba's own variable, unknown to our cache digest.
+        "boundscheck": BOUNDSCHECK,
+        # LLVM's alwaysinline rather than Numba's inline="always": the latter copies the callee's untyped code into
+        # the caller, which costs compile time at each call site and blurs tracebacks, for the same machine code.
+        "forceinline": inline,
+        # Never through this option: it would use Numba's own directory and key (see the module header).
+        "cache": False,
+    }
+
+
+@overload
+def kernel(function: Function) -> Function: ...
+@overload
+def kernel(*, inline: bool = False, nogil: bool = True) -> Callable[[Function], Function]: ...
+def kernel(
+    function: Function | None = None, *, inline: bool = False, nogil: bool = True
+) -> Function | Callable[[Function], Function]:
+    """Compile a module-level function to code that runs without the GIL.
+
+    Use `@kernel`, or `@kernel(inline=True)` for a helper of a few lines that must vanish into its callers. Only
+    `native/` passes `nogil=False`: for single instructions called from Python, where giving the GIL away costs a
+    wait of up to a switch interval (5 ms) to get it back.
+    """
+
+    def compile_kernel(plain: Function) -> Function:
+        code: CodeType = cast("Any", plain).__code__
+        if "<locals>" in plain.__qualname__:
+            raise StretchError(
+                f"@kernel cannot compile {plain.__qualname__}.",
+                where=f"{code.co_filename}:{code.co_firstlineno}",
+                why="it is defined inside another function, and kernels may be cached, which closures may not.",
+                do="move it to the top of its module, or decorate it with @specialised.",
+            )
+        compiled = _compile(plain, inline=inline, nogil=nogil)
+        if JIT_ENABLED and _PACKAGE in Path(code.co_filename).resolve().parents:
+            _cache_in_digest_directory(compiled)
+        return compiled
+
+    return compile_kernel if function is None else compile_kernel(function)
+
+
+def specialised(function: Function) -> Function:
+    """Compile a closure over user functions: the options of `kernel`, never cached.
+
+    The closure is compiled once per process and inlines what it closes over. Keep it small: everything that does not
+    touch a user's function belongs in a `kernel`, which compiles once and may be cached.
+    """
+    return _compile(function, inline=False, nogil=True)
+
+
+def is_compiled(function: Any) -> bool:
+    """Tell whether `function` is a compiled one; with `NUMBA_DISABLE_JIT=1` none is."""
+    return bool(numba.extending.is_jitted(function))
+
+
+def compiled_form_of(function: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Register what kernels call where they name the plain Python `function` (a typed `numba.extending.overload`).
+
+    The decorated function gets Numba types and returns a lambda with the same parameter names.
+    """
+
+    def register(choose: Function) -> Function:
+        # Numba compares the two signatures with their annotations, and a lambda has none.
+        choose.__annotations__ = {}
+        numba.extending.overload(function)(choose)
+        return choose
+
+    return register
+
+
+def instruction(builder: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function out of LLVM instructions (a typed `numba.extending.intrinsic`); callable from kernels only."""
+    return cast("Callable[..., Any]", numba.extending.intrinsic(builder))
+
+
+def _compile(function: Function, *, inline: bool, nogil: bool) -> Function:
+    if not JIT_ENABLED:
+        return function
+    return cast("Function", numba.njit(**_options(inline=inline, nogil=nogil))(function))
+
+
+def _cache_in_digest_directory(dispatcher: Any) -> None:
+    directory = cache_directory()
+    if directory is None:
+        return
+    with _cache_setting_lock:
+        previous = _numba_config.CACHE_DIR
+        _numba_config.CACHE_DIR = directory
+        try:
+            dispatcher.enable_caching()
+        finally:
+            _numba_config.CACHE_DIR = previous
+
+
+@functools.lru_cache(maxsize=1)
+def cache_directory() -> str | None:
+    """Return the directory of this build's compiled kernels, or None when `STRETCH_CACHE_DIR` is not set."""
+    root = os.environ.get("STRETCH_CACHE_DIR")
+    if not root:
+        return None
+    build = f"{_version()}-{numba.__version__}-{_digest()}"
+    directory = os.path.join(os.path.abspath(root), build)
+    try:
+        os.makedirs(directory, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError as error:
+        # Compiling again is slow, not wrong; failing here would keep an executor without a home from starting.
+        warnings.warn(
+            "stretch compiles its kernels again in this process.\n"
+            f"  where: STRETCH_CACHE_DIR={root}\n"
+            f"  why:   the directory cannot be written ({error.strerror}).\n"
+            "  do:    point STRETCH_CACHE_DIR at a directory this user can write, or unset it.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    return directory
+
+
+def _version() -> str:
+    try:
+        return metadata.version("stretch")
+    except metadata.PackageNotFoundError:
+        return "source"  # run from a source tree; the digest tells builds apart
+
+
+def _digest() -> str:
+    """Digest every source file of the package and every flag that changes the code made from them."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
+    flags = (
+        _options(inline=False, nogil=True),
+        FUTEX_DISABLED,
+        platform.system(),
+        platform.machine(),
+        platform.python_version(),
+        _numba_config.BOUNDSCHECK,
+        _numba_config.OPT,
+        _numba_config.DEBUGINFO_DEFAULT,
+    )
+    digest.update(repr(flags).encode())
+    return digest.hexdigest()[:16]

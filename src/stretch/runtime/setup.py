@@ -1,0 +1,148 @@
+"""`setup`: from an operator to a running job (Paper: both forms of the method setup)."""
+
+from __future__ import annotations
+
+import time as wall_clock
+from collections.abc import Callable, Sequence
+from typing import Any, get_args
+
+from stretch.duration import duration, ticks_for
+from stretch.errors import DefinitionError, JobError
+from stretch.operator.plan import AnyOperator, Plan, check_operator, make_plan
+from stretch.operator.spec import as_inputs
+from stretch.runtime.engine import Engine
+from stretch.runtime.ingress import Disorder
+from stretch.runtime.job import Job
+from stretch.runtime.reference import EngineName, VirtualEngine, chain_engine, make_engine
+from stretch.schema import Schema
+
+
+def setup(
+    operator: AnyOperator,
+    *,
+    upstream: Job | None = None,
+    parallelism: int = 1,
+    max_parallelism: int | None = None,
+    inputs: Any = None,
+    time: str = "ts",
+    sources: int | Sequence[int] = 1,
+    watermark: str | int | None = None,
+    idle: str | None = None,
+    resolution: str | int | None = None,
+    engine: EngineName = "reference",
+    seed: int = 0,
+    clock: Callable[[], float] = wall_clock.monotonic,
+) -> Job:
+    """Start an operator inside this program; see `Job` for what to do with it.
+
+    - `upstream`: take the output of that job as the input, instead of sources of one's own.
+    - `parallelism`, `max_parallelism`: how many instances run at first, and how many there are in the pool.
+    - `inputs`: the schemas of the inputs, where the operator does not declare them; a single input may be left out
+      and is then read off the first batch. `time` names the column of event time.
+    - `sources`: how many sources feed each input; they are numbered through, input after input.
+    - `watermark`: None if each source is sorted by time; how much disorder there is ("10 seconds"); or "explicit" if
+      `job.watermark` says it.
+    - `idle`: a source silent for so long ("5 seconds" of real time) does not hold back the others.
+    - `resolution`: the smallest step of event time, for windows without an advance; default one unit of the column.
+    - `engine`: "reference" (the paper's model, shared state) or "shared-nothing" (its baseline, with copies).
+    """
+    check_operator(operator)
+    if engine not in get_args(EngineName):
+        raise DefinitionError(
+            f"engine={engine!r} does not exist",
+            why=f"the engines are {', '.join(map(repr, get_args(EngineName)))}",
+            do="pass one of them, or leave it out",
+        )
+    pool = _check_parallelism(parallelism, max_parallelism)
+    if upstream is not None:
+        if inputs is not None or watermark is not None or idle is not None or sources != 1:
+            raise DefinitionError(
+                f"{operator.name}: a chained job was given sources of its own",
+                why="its input is the output of the upstream job: columns, watermarks and sources come from there",
+                do="leave out inputs, sources, watermark and idle",
+            )
+        return _chain(operator, upstream, parallelism, pool, resolution)
+    counts = _source_counts(sources, operator)
+    idle_seconds = None if idle is None else _seconds(idle)
+
+    def start(schemas: Sequence[Schema]) -> Engine:
+        plan = make_plan(operator, schemas, time, resolution)
+        streams = [stream for stream, count in zip(plan.streams, counts, strict=True) for _ in range(count)]
+        disorder = _disorder(watermark, plan)
+        return make_engine(engine, plan, streams, parallelism, pool, disorder, idle_seconds, seed, clock)
+
+    declared = [stream.schema for stream in (operator.inputs if inputs is None else as_inputs(inputs))]
+    known = [schema for schema in declared if schema is not None]
+    if len(known) == len(declared):
+        return Job(_never, start(known), None)
+    if len(declared) > 1:
+        raise DefinitionError(
+            f"{operator.name}: the columns of its {len(declared)} inputs are not declared",
+            why="they cannot be read off the first batch, which belongs to one input only",
+            do='pass inputs=["ts long, x int", "ts long, a int"] to stretch.setup',
+        )
+    return Job(lambda schema: start([schema]) if schema is not None else _never(schema), None, None)
+
+
+def _chain(operator: AnyOperator, upstream: Job, parallelism: int, pool: int, resolution: str | int | None) -> Job:
+    before = upstream.engine
+    if not isinstance(before, VirtualEngine):
+        raise DefinitionError(
+            f"{operator.name}: only jobs of the engine 'reference' can be chained",
+            why="the shared-nothing baseline hands its results to one reader",
+            do="set up the upstream job with another engine",
+        )
+    result = before.plan.result_schema()
+    plan = make_plan(operator, [result], result.names[0], resolution)
+    return Job(_never, chain_engine(before, plan, parallelism, pool), upstream)
+
+
+def _never(schema: Schema | None) -> Engine:
+    raise JobError("the job has no engine", why=f"it was made for {schema}", do="please report this")
+
+
+def _check_parallelism(parallelism: int, max_parallelism: int | None) -> int:
+    pool = parallelism if max_parallelism is None else max_parallelism
+    if not isinstance(parallelism, int) or parallelism < 1:
+        raise DefinitionError(
+            f"parallelism={parallelism!r} is not possible",
+            why="at least one instance has to run",
+            do="pass a number from 1 up",
+        )
+    if pool < parallelism:
+        raise DefinitionError(
+            f"parallelism={parallelism} is above max_parallelism={pool}",
+            why="the pool has to hold all instances that run",
+            do="pass a larger max_parallelism; instances in the pool cost next to nothing",
+        )
+    return pool
+
+
+def _source_counts(sources: int | Sequence[int], operator: AnyOperator) -> list[int]:
+    inputs = len(operator.inputs)
+    counts = [sources] * inputs if isinstance(sources, int) else list(sources)
+    if len(counts) == inputs and all(isinstance(count, int) and count >= 1 for count in counts):
+        return counts
+    raise DefinitionError(
+        f"{operator.name}: sources={sources!r} is not possible",
+        why=f"there are {inputs} input(s), and each needs at least one source",
+        do="pass one number for all inputs, or a list with one number per input",
+    )
+
+
+def _disorder(watermark: str | int | None, plan: Plan) -> Disorder:
+    if watermark is None or watermark == "explicit":
+        return None if watermark is None else "explicit"
+    first = plan.streams[0]
+    return ticks_for(duration(watermark, "watermark"), first.time_type.is_timestamp, "watermark", first.time)
+
+
+def _seconds(idle: str) -> float:
+    length = duration(idle, "idle")
+    if isinstance(idle, str):
+        return length.ticks / 1_000_000
+    raise DefinitionError(
+        f"idle={idle!r} does not say its unit",
+        why="it is a length of real time, not of event time",
+        do=f'write it as text, for example idle="{idle} seconds"',
+    )
