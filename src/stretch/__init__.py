@@ -1,4 +1,4 @@
-"""Elastic stream processing: windowed multi-key aggregates and joins on any predicate, on threads that share everything.
+"""Elastic stream processing: multi-key windows and joins on any predicate, on threads that share everything.
 
 Layers, each of which knows only those to its right:
 `cli` -> `runtime` -> `reference` -> `operator` -> `windows` -> `buffer`.

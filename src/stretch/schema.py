@@ -27,7 +27,14 @@ _SCALARS: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-_ALIASES = {"bool": "boolean", "tinyint": "byte", "smallint": "short", "integer": "int", "bigint": "long", "real": "float"}
+_ALIASES = {
+    "bool": "boolean",
+    "tinyint": "byte",
+    "smallint": "short",
+    "integer": "int",
+    "bigint": "long",
+    "real": "float",
+}
 _SUPPORTED = ", ".join(_SCALARS) + ", and array<...> of them"
 _INT_BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 
@@ -147,7 +154,9 @@ def parse_schema(ddl: str | Schema, what: str = "the schema") -> Schema:
 
 
 def _parse_column(part: str, ddl: str, what: str) -> tuple[str, Type]:
-    match = re.fullmatch(r"\s*`?(?P<name>[^\s`:]+)`?\s*(?::|\s)\s*(?P<type>[\w<>\s]+?)(\s+not\s+null)?\s*", part, re.IGNORECASE)
+    match = re.fullmatch(
+        r"\s*`?(?P<name>[^\s`:]+)`?\s*(?::|\s)\s*(?P<type>[\w<>\s]+?)(\s+not\s+null)?\s*", part, re.IGNORECASE
+    )
     if match is None:
         raise DefinitionError(
             f"{what} {ddl!r} is not a Spark DDL string",

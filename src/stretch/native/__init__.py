@@ -15,9 +15,9 @@ from stretch.native.atomics import (
     require_cells,
     store_release,
 )
-from stretch.native.jit import is_compiled, kernel, specialised
+from stretch.native.jit import is_compiled, kernel, specialised, user_function
 from stretch.native.schedule import Interleaver, InterleavingError, schedule_point
-from stretch.native.system import now_ns, spin_pause, yield_processor
+from stretch.native.system import now_ns, sleep_ns, spin_pause, yield_processor
 from stretch.native.waiting import (
     PARK_AT_ONCE,
     WAIT_AGAIN,
@@ -51,9 +51,11 @@ __all__ = [
     "park",
     "require_cells",
     "schedule_point",
+    "sleep_ns",
     "specialised",
     "spin_pause",
     "store_release",
+    "user_function",
     "wait_round",
     "wake_all",
     "yield_processor",

@@ -1,9 +1,9 @@
 """The only place where Numba options are spelled.
 
 What
-    `kernel` compiles a module-level function that runs without the GIL; `specialised` compiles a closure over a
-    user's function; `compiled_form_of` and `instruction` are typed spellings of Numba's extension points for the
-    rest of `native/`.
+    `kernel` compiles a module-level function that runs without the GIL; `user_function` compiles what a user wrote,
+    with Python's errors; `specialised` compiles our closures over it. `compiled_form_of` and `instruction` are typed
+    spellings of Numba's extension points for the rest of `native/`.
 
 Rules
     R1  Kernels never raise, allocate, log or call Python. They return a status code.
@@ -64,7 +64,7 @@ _cache_setting_lock: Final = threading.Lock()
 
 
 def _options(*, inline: bool, nogil: bool) -> dict[str, Any]:
-    """Return the Numba options of every function that this project compiles."""
+    """Return the Numba options of every kernel that this project compiles."""
     return {
         # Threads are the point: a kernel that kept the GIL would run alone.
         "nogil": nogil,
@@ -106,7 +106,7 @@ def kernel(
                 why="it is defined inside another function, and kernels may be cached, which closures may not.",
                 do="move it to the top of its module, or decorate it with @specialised.",
             )
-        compiled = _compile(plain, inline=inline, nogil=nogil)
+        compiled = _compile(plain, _options(inline=inline, nogil=nogil))
         if JIT_ENABLED and _PACKAGE in Path(code.co_filename).resolve().parents:
             _cache_in_digest_directory(compiled)
         return compiled
@@ -120,7 +120,18 @@ def specialised(function: Function) -> Function:
     The closure is compiled once per process and inlines what it closes over. Keep it small: everything that does not
     touch a user's function belongs in a `kernel`, which compiles once and may be cached.
     """
-    return _compile(function, inline=False, nogil=True)
+    return _compile(function, _options(inline=False, nogil=True))
+
+
+def user_function(function: Function) -> Function:
+    """Compile a function that a user wrote, never cached: it fails where the same function fails in Python.
+
+    A division by zero and an index out of range raise, as in the reference engine, instead of giving 0 and reading
+    foreign memory. The price is a branch at those places of the user's code, none in the kernel that inlines it.
+    """
+    return _compile(
+        function, _options(inline=False, nogil=True) | {"error_model": "python", "boundscheck": True}
+    )
 
 
 def is_compiled(function: Any) -> bool:
@@ -148,10 +159,10 @@ def instruction(builder: Callable[..., Any]) -> Callable[..., Any]:
     return cast("Callable[..., Any]", numba.extending.intrinsic(builder))
 
 
-def _compile(function: Function, *, inline: bool, nogil: bool) -> Function:
+def _compile(function: Function, options: dict[str, Any]) -> Function:
     if not JIT_ENABLED:
         return function
-    return cast("Function", numba.njit(**_options(inline=inline, nogil=nogil))(function))
+    return cast("Function", numba.njit(**options)(function))
 
 
 def _cache_in_digest_directory(dispatcher: Any) -> None:

@@ -72,6 +72,9 @@ class _Worker:
 class Interleaver:
     """Run callables as threads in an order drawn from `seed`.
 
+    Made for `NUMBA_DISABLE_JIT=1`. With compiled kernels it still interleaves Python code that calls atomics, but a
+    kernel is one step, and one that waits really blocks.
+
     `max_steps` bounds the schedule points of a run, `wall_seconds` its real time. After a run, `trace` holds the
     turns as `(step, worker)`, `steps` their length, and `failures` every exception that a worker raised.
     """

@@ -20,8 +20,8 @@ class Aggregate:
 
     Rows carry the key columns and one column per aggregate; a list column as `keys` gives a tuple several keys.
 
-    >>> Aggregate(window=tumbling("1 hour"), keys="hashtags", key_name="hashtag",
-    ...           longest=max("chars"), tweets=count())
+    >>> st.Aggregate(window=st.tumbling("1 hour"), keys="hashtags", key_name="hashtag",
+    ...              longest=st.max("chars"), tweets=st.count())
     <Aggregate by 'hashtags': longest=max(chars), tweets=count()>
     """
 
@@ -102,7 +102,7 @@ class Aggregate:
             raise DefinitionError(
                 f"{self.name}: the window has no advance",
                 why="it would report a result for every step of event time",
-                do='pass st.sliding(size, advance) or st.tumbling(size)',
+                do="pass st.sliding(size, advance) or st.tumbling(size)",
             )
 
 
@@ -112,7 +112,10 @@ def _fold_all(reductions: tuple[Reduction, ...], parts: int, pane_size: int) -> 
     def output(w: Any) -> Iterator[Any]:
         key = w.key if parts > 1 else (w.key,)[:parts]
         panes = [t.timestamp // pane_size for t in w.tuples]
-        yield *key, *(how.fold([(pane, how.value(t)) for pane, t in zip(panes, w.tuples, strict=True)]) for how in reductions)
+        yield (
+            *key,
+            *(how.fold([(pane, how.value(t)) for pane, t in zip(panes, w.tuples, strict=True)]) for how in reductions),
+        )
 
     return output
 
@@ -122,17 +125,17 @@ def count(column: str | None = None) -> Reduction:
     return Reduction("count", column)
 
 
-def sum(column: str) -> Reduction:  # noqa: A001 - read as st.sum, like pyspark's functions
+def sum(column: str) -> Reduction:
     """Add up a column; long for integers (wraps at 64 bits), double otherwise."""
     return Reduction("sum", column)
 
 
-def min(column: str) -> Reduction:  # noqa: A001
+def min(column: str) -> Reduction:
     """Find the smallest value of a column."""
     return Reduction("min", column)
 
 
-def max(column: str) -> Reduction:  # noqa: A001
+def max(column: str) -> Reduction:
     """Find the largest value of a column."""
     return Reduction("max", column)
 

@@ -140,7 +140,7 @@ def _keep(w: Any) -> None:
     """Drop nothing when sliding: the printed rule drops in `update`."""
 
 
-def _row(l: Any, r: Any) -> tuple[Any, ...]:  # noqa: E741 - the names that match(l, r) uses
+def _row(l: Any, r: Any) -> tuple[Any, ...]:
     return (*l[1:], *r[1:])
 
 

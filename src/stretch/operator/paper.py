@@ -72,8 +72,8 @@ def wordcount_aggregate(window: Window = TWO_MINUTES_BY_ONE) -> Aggregate:
 def scale_join(window: Window | None = None, *, groups: int = BLOCK_COUNT, printed_purge: bool = False) -> Join:
     """Join on two bands, the benchmark of ScaleJoin (Paper: Operator "ScaleJoin", Q3 to Q5)."""
 
-    def match(l: Any, r: Any) -> bool:  # noqa: E741
-        return abs(l.x - r.a) <= 10 and abs(l.y - r.b) <= 10
+    def match(l: Any, r: Any) -> bool:
+        return bool(abs(l.x - r.a) <= 10 and abs(l.y - r.b) <= 10)
 
     return Join(
         name="scale_join",
@@ -116,15 +116,15 @@ def hedge(window: Window | None = None, *, two_sided: bool = False, groups: int 
     `two_sided` the ratio lies between -1.05 and -0.95. A trade exactly at the average has no ratio and no match.
     """
 
-    def match(l: Any, r: Any) -> bool:  # noqa: E741
+    def match(l: Any, r: Any) -> bool:
         left = (l.price - l.average) / l.average
         right = (r.price - r.average) / r.average
         if l.id == r.id or left == 0:
             return False
         ratio = right / left
-        return ratio >= -1.05 and (not two_sided or ratio <= -0.95)
+        return bool(ratio >= -1.05 and (not two_sided or ratio <= -0.95))
 
-    def row(l: Any, r: Any) -> tuple[Any, ...]:  # noqa: E741
+    def row(l: Any, r: Any) -> tuple[Any, ...]:
         return l.id, l.price, r.id, r.price
 
     trades = "ts long, id string, price int, average int"

@@ -140,8 +140,6 @@ def make_plan(
     return Plan(resolved, boundaries, streams)
 
 
-
-
 def check_operator(operator: Any) -> None:
     if not isinstance(operator, (Operator, Aggregate, Join, Map)):
         raise DefinitionError(

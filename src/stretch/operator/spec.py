@@ -1,4 +1,4 @@
-"""The generalised operator as a user declares it (Paper: O+ and its parameters WA, WS, I, f_MK, WT, S, f_mu, f_U, f_O, f_S)."""
+"""The generalised operator as a user declares it (Paper: O+, with WA, WS, I, f_MK, WT, S, f_mu, f_U, f_O and f_S)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Input:
     has_own_keys: bool = False
 
 
-def input(schema: str | Schema | None = None, keys: Any = ...) -> Input:  # noqa: A001 - st.input reads well
+def input(schema: str | Schema | None = None, keys: Any = ...) -> Input:
     """Declare an input, for example `st.input("x int, y float", keys="x")`."""
     parsed = None if schema is None else parse_schema(schema, "the input's schema")
     return Input(parsed, None if keys is ... else keys, keys is not ...)

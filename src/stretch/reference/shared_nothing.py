@@ -1,4 +1,4 @@
-"""Shared-nothing: a queue per pair of source and instance, a state per instance (Paper: Algorithms "forwardSN" and "processSN").
+"""Shared-nothing: a queue per source and instance, a state per instance (Paper: "forwardSN" and "processSN").
 
 The baseline of the paper's argument: `copies` counts tuples sent more than once, and a change of parallelism has to
 stop, serialise and move the state of every key group that changes hands (`bytes_moved`).
@@ -65,7 +65,8 @@ class SharedNothing:
 
     def remove_sources(self, sources: Iterable[Member]) -> bool:
         """Pass on that sources have ended."""
-        return any([queue.remove_sources(sources) for queue in self.queues.values()])
+        removed = [queue.remove_sources(sources) for queue in self.queues.values()]
+        return any(removed)
 
     def reconfigure(self, instances: Sequence[int], mapping: Mapping | None = None) -> None:
         """Change instances or mapping the shared-nothing way: halt, move state, route what waits again."""

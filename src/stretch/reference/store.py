@@ -33,12 +33,12 @@ class WindowInstance:
     @property
     def right(self) -> int:
         """The right boundary, not included."""
-        return self.left + self.size  # type: ignore[attr-defined,no-any-return]
+        return self.left + self.size
 
     def is_empty(self) -> bool:
         """Tell whether the state is what it was when the instance was created."""
-        values = self.values  # type: ignore[attr-defined]
-        return not self.tuples and all(values[name] == zero_of(type_) for name, type_ in self.fields.items())  # type: ignore[attr-defined]
+        values = self.values
+        return not self.tuples and all(values[name] == zero_of(type_) for name, type_ in self.fields.items())
 
     def move(self, left: int) -> None:
         """Slide to another left boundary; only the engine does this."""
@@ -153,15 +153,15 @@ class WindowStore:
             windows = self.check_and_create(key, left)
             windows.held = held
             for instance, (values, tuples) in zip(windows.instances, instances, strict=True):
-                instance.values.update(values)  # type: ignore[attr-defined]
+                instance.values.update(values)
                 for index, fields in tuples:
-                    instance.tuples.append(self._plan.streams[index].tuple_type(*fields))  # type: ignore[attr-defined]
+                    instance.tuples.append(self._plan.streams[index].tuple_type(*fields))
 
 
 def _plain(windows: WindowSet) -> tuple[Any, ...]:
     """Return a set as plain values, which is what a network would carry."""
     instances = [
-        (instance.values, [(index, tuple(t)) for t in instance.tuples])  # type: ignore[attr-defined]
+        (instance.values, [(index, tuple(t)) for t in instance.tuples])
         for index, instance in enumerate(windows.instances)
     ]
     return windows.key, windows.left, windows.held, instances

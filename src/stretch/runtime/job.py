@@ -97,7 +97,7 @@ class Job:
         return self.engine.late(source)
 
     def finish(self) -> pa.Table:
-        """End all sources (of the jobs before this one too), complete all windows, and return what is left to report."""
+        """End all sources (of the jobs before this one too), complete all windows, and return the last results."""
         self._check_running()
         self._end(0)
         return self.engine.results()
@@ -121,7 +121,7 @@ class Job:
         self.stop()
 
     def _end(self, beyond: int) -> None:
-        """End the sources, which are those of the first job, so that the windows of this and of later jobs complete."""
+        """End the sources, which are those of the first job, so that the windows of all jobs after it complete."""
         if self._upstream is not None and self._upstream.is_running:
             self._upstream._end(beyond + self.engine.plan.reach)
         self._attempt(lambda: self.engine.finish(beyond))
@@ -184,5 +184,3 @@ def _check_instances(instances: list[int], parallelism: int | None, pool: int) -
             why=f"the pool has {pool} instance(s), numbered from 0 to {pool - 1}, each of which runs once",
             do="ask for fewer, or pass a larger max_parallelism to stretch.setup",
         )
-
-

@@ -1,0 +1,7 @@
+"""`python -m stretch.cli` is `stretch`."""
+
+import sys
+
+from stretch.cli import main
+
+sys.exit(main())
