@@ -80,6 +80,10 @@ def _options(*, inline: bool, nogil: bool) -> dict[str, Any]:
         "forceinline": inline,
         # Never through this option: it would use Numba's own directory and key (see the module header).
         "cache": False,
+        # No reference counts (docs/adr/0004): kernels allocate nothing (R1), and the compiler now proves it. With
+        # them, every array that a view of arrays carries is counted up and down, atomically, around each call.
+        # Measured: counting words went from 194 to 18 ns per word, compiling from 6.3 to 2.1 s.
+        "_nrt": False,
     }
 
 
