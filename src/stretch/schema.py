@@ -36,6 +36,7 @@ _ALIASES = {
     "real": "float",
 }
 _SUPPORTED = ", ".join(_SCALARS) + ", and array<...> of them"
+_COLUMN = re.compile(r"\s*`?(?P<name>[^\s`:]+)`?\s*(?::|\s)\s*(?P<type>[\w<>\s]+?)(\s+not\s+null)?\s*", re.IGNORECASE)
 _INT_BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from types import ModuleType
+from importlib import import_module
 
 from stretch import __version__
-from stretch.cli import demo
 from stretch.errors import StretchError
 
-COMMANDS: dict[str, ModuleType] = {"demo": demo}
+COMMANDS = {name: import_module(f"stretch.cli.{name}") for name in ("demo",)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

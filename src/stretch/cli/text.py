@@ -36,11 +36,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join([line(head), line(["-" * width for width in widths]), *map(line, cells)])
 
 
-def shortened(text: str, length: int) -> str:
-    """Cut a text that is longer than `length`, and show that it was cut."""
-    return text if len(text) <= length else text[: length - 3] + "..."
-
-
 def clock(microseconds: int, form: str = "%H:%M:%S") -> str:
     """Show an event time, microseconds since 1970, as a time of day (UTC)."""
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)).strftime(form)

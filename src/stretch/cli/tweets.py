@@ -16,11 +16,13 @@ _PAUSES = (40, 12, 40)
 
 _USERS = ("ana", "ben", "chris", "dana", "emil", "fatima", "goran", "hanna", "ines", "jo")
 
+_OPENINGS = ("", "", "", "Honestly: ", "True story: ", "Good morning! ", "Note to self: ", "Imagine: ")
+
 _TOPICS = {
     "coffee": (
         "Second cup and it is not even ten.",
         "The good beans are gone again.",
-        "Whoever fixed the machine on the third floor: thank you, thank you, thank you.",
+        "Whoever fixed the machine on the third floor: thank you, thank you, thank you!",
     ),
     "rain": (
         "Wet shoes.",
@@ -40,7 +42,7 @@ _TOPICS = {
     "music": (
         "That song again.",
         "New album out today, listening to nothing else.",
-        "There is a choir rehearsing below our office and nobody is getting any work done.",
+        "There is a choir rehearsing below our office and nobody gets any work done.",
     ),
     "books": (
         "One more chapter.",
@@ -77,6 +79,6 @@ def _times(choice: random.Random) -> Iterator[int]:
 
 
 def _text(choice: random.Random) -> str:
-    topics = choice.sample(sorted(_TOPICS), choice.choice((1, 1, 2, 2, 3)))
-    sentences = [choice.choice(_TOPICS[topic]) for topic in topics]
-    return " ".join([*sentences, *(f"#{topic}" for topic in topics)])
+    topics = choice.sample(sorted(_TOPICS), choice.choice((1, 1, 1, 2, 2, 3)))
+    sentences = choice.sample(_TOPICS[topics[0]], choice.choice((1, 1, 1, 1, 2)))
+    return choice.choice(_OPENINGS) + " ".join([*sentences, *(f"#{topic}" for topic in topics)])

@@ -61,7 +61,7 @@ class Aggregate:
                 why="the result would have two columns of that name",
                 do="rename the aggregate, or the key with key_name=...",
             )
-        return Operator(
+        resolved = Operator(
             window=self.window,
             schema=Schema(keys + results),
             keys=self.keys,
@@ -72,6 +72,8 @@ class Aggregate:
             occurrences=self.occurrences,
             name=self.name,
         )
+        resolved.reductions = tuple(self.aggregates.values())
+        return resolved
 
     def __repr__(self) -> str:
         listed = ", ".join(f"{name}={how.kind}({how.column or ''})" for name, how in self.aggregates.items())

@@ -9,6 +9,7 @@ from typing import Any
 
 from stretch.errors import DefinitionError
 from stretch.operator.keys import KeySpec
+from stretch.operator.reduction import Reduction
 from stretch.schema import Schema, parse_schema, zero_of
 from stretch.windows.groups import GROUP_COUNT
 from stretch.windows.spec import Boundaries, Window
@@ -97,6 +98,7 @@ class Operator:
         self.groups = checked_groups(groups, self.name)
         self.keys_are_groups = keys_are_groups
         self.occurrences = occurrences
+        self.reductions: tuple[Reduction, ...] | None = None  # set where the functions are ready-made ones
         self._check_functions()
 
     def resolve(self, schemas: Sequence[Schema], boundaries: Boundaries) -> Operator:

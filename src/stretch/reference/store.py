@@ -33,7 +33,7 @@ class WindowInstance:
     @property
     def right(self) -> int:
         """The right boundary, not included."""
-        return self.left + self.size
+        return int(self.left + self.size)
 
     def is_empty(self) -> bool:
         """Tell whether the state is what it was when the instance was created."""

@@ -213,9 +213,9 @@ class VirtualInstance:
         """Go from the current epoch to the pending one, at this entry and before it is processed."""
         assert self.pending is not None and self.epoch is not None
         epoch, before = self.pending.epoch, self.epoch.instances
+        bound = self.shared.output.buffer.bound(self.number)  # beyond the barrier others may disconnect this instance
         yield from self._wait_for_instances(epoch, before)
         joining, leaving = epoch.instances - before, before - epoch.instances
-        bound = self.shared.output.buffer.bound(self.number)
         switch = self.shared.switches.setdefault(epoch.number, Switch(epoch, entry.position, bound))
         switch.instances.append(self.number)
         # The winner does both, one after the other: nobody may be disconnected before all are connected.

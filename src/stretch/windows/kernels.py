@@ -131,7 +131,7 @@ def code_of(tables: Tables, shape: Shape, key: int, second: int) -> int:
     if shape.key_kind == KEY_ID:
         return tables.hashes[key]
     if shape.key_kind == KEY_ID_PAIR:
-        return hash_next(hash_next(2, tables.hashes[key >> 32]), tables.hashes[key & 0xFFFFFFFF])
+        return hash_next(hash_next(2, tables.hashes[key & 0xFFFFFFFF]), tables.hashes[key >> 32])
     if shape.key_kind == KEY_INT or shape.key_kind == KEY_GROUP:
         return hash_int(key)
     return hash_next(hash_next(2, hash_int(key)), hash_int(second))

@@ -116,7 +116,8 @@ def make_tables(
 ) -> Tables:
     """Lay the views over the heap's memory."""
     words = memory.view(np.int64)
-    directory = np.zeros(shape.groups * shape.panes * DIRECTORY_WORDS, np.int64)
+    # One record per worker at the end, for the merge of panes into a window.
+    directory = np.zeros((shape.groups * shape.panes + workers) * DIRECTORY_WORDS, np.int64)
     directory[TAG::DIRECTORY_WORDS] = NO_TABLE
     return Tables(
         heap=words,

@@ -1,0 +1,327 @@
+/* The two buffers, the control queues, and who feeds them. Included by epoch_switch.pml. */
+
+mtype = { DATA, WATERMARK, CONTROL };
+hidden mtype k;                  /* scratch, as in state.pml */
+
+/*
+ * Positions of the input, `(timestamp, order)`, as one number that compares as Python's tuples do:
+ *   timestamp * SPAN                      (timestamp,), the bound that a heartbeat gives
+ *   timestamp * SPAN + 1 ...              control tuples before all sources, by their count
+ *   timestamp * SPAN + 1 + CONTROLS ...   what source 0 adds: tuples, and control tuples right after a tuple
+ *   timestamp * SPAN + 1 + CONTROLS + BLOCK ...  the same of source 1
+ */
+#define CONTROLS (SOURCES * REQUESTS)
+#define BLOCK (EVENTS + REQUESTS)
+#define SPAN (1 + CONTROLS + SOURCES * BLOCK)
+#define time_of(position) ((position) / SPAN)
+#define first_of(source, time) ((time) * SPAN + 1 + CONTROLS + (source) * BLOCK)
+
+/* Positions of the output, `(timestamp,)` and `(timestamp, group)`, in the same way. */
+#define before_results_at(time) ((time) * (GROUPS + 1))
+#define result_at(time, group) ((time) * (GROUPS + 1) + 1 + (group))
+
+/* --- The input buffer: per source what is not ready yet, and its bound; the merged log; per reader what comes next. */
+
+typedef Entry {
+    mtype kind;
+    byte time;
+    byte request;                /* CONTROL: the epoch that it asks for */
+    byte index;                  /* DATA: how many tuples come before it */
+    byte epoch                   /* what the judge says: the epoch that the entry belongs to */
+};
+#define LOG (SOURCES * (EVENTS + REQUESTS) + END + 1)
+Entry log[LOG];
+byte log_size;
+byte log_tuples;
+byte last_position;
+
+chan staged[SOURCES] = [BLOCK + REQUESTS] of { byte, mtype, byte }; /* position, kind, request */
+byte bounds[SOURCES];
+byte read[POOL] = NONE;          /* NONE: not a reader */
+
+/* --- The output buffer: a bound per instance. The egress has, or may have, all that comes before the least of them. */
+
+byte out_bounds[POOL] = NONE;    /* NONE: not a source of the output */
+byte reached;                    /* the egress may have a watermark that says: nothing more up to here */
+
+/* --- The judge: says from the log alone, by the definition of an epoch, to which epoch each entry belongs. */
+
+byte judged_epoch;
+byte judged_pending = NONE;
+byte judged_switch_at;
+byte first_control[REQUESTS + 1]; /* timestamp of the first control tuple of each request in the log; 0: none */
+
+inline judge(kind_, time_, request_)
+{
+    if
+    :: kind_ == CONTROL && first_control[request_] == 0 -> first_control[request_] = time_
+    :: else
+    fi;
+    if
+    :: kind_ == CONTROL && request_ > (judged_pending == NONE -> judged_epoch : judged_pending) ->
+        judged_pending = request_;
+        judged_switch_at = time_
+    :: kind_ != CONTROL && judged_pending != NONE && time_ > judged_switch_at ->
+        judged_epoch = judged_pending;
+        judged_pending = NONE;
+        judged_switch_at = 0
+    :: else
+    fi
+}
+
+inline append(position_, kind_, request_)
+{
+    judge(kind_, time_of(position_), request_);
+    log[log_size].kind = kind_;
+    log[log_size].time = time_of(position_);
+    log[log_size].request = request_;
+    log[log_size].epoch = judged_epoch;
+    if
+    :: kind_ == DATA -> log[log_size].index = log_tuples; log_tuples++
+    :: else
+    fi;
+    require(positions_grow, position_ >= last_position);
+    last_position = position_;
+    log_size++
+}
+
+/* An entry is ready when the bound of the other source has reached its position, too. */
+#ifdef READY_BY_TIME
+#define is_ready(source, position) (time_of(bounds[1 - (source)]) >= time_of(position))
+#else
+#define is_ready(source, position) (bounds[1 - (source)] >= (position))
+#endif
+
+/* Delivers a watermark, unless what came last is one for that time already. */
+inline append_watermark(time_)
+{
+    if
+    :: time_ > time_of(last_position) -> append((time_) * SPAN, WATERMARK, 0)
+    :: else
+    fi
+}
+
+/* Moves what has become ready to the log, the earliest first, and a watermark if the bounds went further. Control
+   tuples are no watermarks: one comes before them, so that they do not stand in for it. */
+inline merge()
+{
+    do
+    :: true ->
+        n = NONE;
+        p = NONE;
+        if
+        :: len(staged[0]) > 0 -> staged[0] ? <p, k, q>; n = 0
+        :: else
+        fi;
+        if
+        :: len(staged[1]) > 0 ->
+            staged[1] ? <i, k, q>;
+            if
+            :: i < p -> p = i; n = 1
+            :: else
+            fi
+        :: else
+        fi;
+        if
+        :: n == NONE -> break
+        :: n != NONE && !is_ready(n, p) -> break
+        :: else
+        fi;
+        staged[n] ? p, k, q;
+#ifndef CONTROL_FOR_WATERMARK
+        if
+        :: k == CONTROL -> append_watermark(time_of(p))
+        :: else
+        fi;
+#endif
+        append(p, k, q)
+    od;
+    p = (bounds[0] < bounds[1] -> bounds[0] : bounds[1]);
+    append_watermark(time_of(p))
+}
+
+inline add(position_, kind_, request_)
+{
+    require(positions_grow, position_ > bounds[self]);
+    staged[self] ! position_, kind_, request_;
+    bounds[self] = position_;
+    merge()
+}
+
+/* --- Control queues and sources (Paper: addSTRETCH): what waits goes right before the next tuple or heartbeat. */
+
+byte announced[SOURCES];         /* how many requests are in the queue of a source, or were */
+byte sent[SOURCES];              /* how many of them it has added */
+byte controls_made;
+
+/* A control tuple: after what the source has added at this timestamp, or before all that any source adds at it. */
+#ifdef CONTROL_AFTER_HEARTBEAT
+#define has_added_at(time) (time_of(bounds[self]) == (time))
+#else
+#define has_added_at(time) (time_of(bounds[self]) == (time) && bounds[self] != (time) * SPAN)
+#endif
+#define next_control(time) (has_added_at(time) -> bounds[self] + 1 : (time) * SPAN + controls_made)
+#define next_tuple(time) (bounds[self] >= first_of(self, time) -> bounds[self] + 1 : first_of(self, time))
+
+inline send_controls(time_)
+{
+    do
+    :: atomic {
+        sent[self] < announced[self] ->
+        sent[self]++;
+        controls_made++;
+        at_position = next_control(time_);
+        add(at_position, CONTROL, sent[self])
+    }
+    :: else -> break
+    od
+}
+
+inline heartbeat(time_)
+{
+    if
+    :: time_ * SPAN > bounds[self] ->
+        send_controls(time_);
+        atomic {
+            if
+            :: time_ * SPAN > bounds[self] -> bounds[self] = time_ * SPAN; merge()
+            :: else
+            fi
+        }
+    :: else
+    fi
+}
+
+proctype source(byte self)
+{
+    byte time = 1, events;
+    do
+    :: events < EVENTS ->
+        events++;
+        if
+        :: true
+        :: time = time + 1
+#if TIME_STEP > 1
+        :: time = time + 2
+#endif
+        fi;
+        if
+        :: send_controls(time); atomic { at_position = next_tuple(time); add(at_position, DATA, 0) }
+#ifdef HEARTBEATS
+        :: heartbeat(time)
+#endif
+        fi
+    :: else -> break
+    od;
+    heartbeat(END)
+}
+
+/* --- The calls of readers. `flag` is what test-and-set says: this call added, or removed, any. */
+
+#ifdef NEXT_TUPLE
+#define START_OF_JOINING (read[self])
+#else
+#define START_OF_JOINING (read[self] - 1)
+#endif
+
+inline add_readers(set)
+{
+    require(connected, read[self] != NONE);
+    flag = false;
+    i = 0;
+    do
+    :: i < POOL ->
+        if
+        :: has(set, i) && read[i] == NONE -> read[i] = START_OF_JOINING; flag = true
+        :: else
+        fi;
+        i++
+    :: else -> break
+    od
+}
+
+inline remove_readers(set)
+{
+    flag = false;
+    i = 0;
+    do
+    :: i < POOL ->
+        if
+        :: has(set, i) && read[i] != NONE -> read[i] = NONE; flag = true
+        :: else
+        fi;
+        i++
+    :: else -> break
+    od
+}
+
+/* --- The calls of the sources of the output, which are the instances. */
+
+inline merge_output()
+{
+    p = NONE;
+    i = 0;
+    do
+    :: i < POOL ->
+        if
+        :: out_bounds[i] < p -> p = out_bounds[i]
+        :: else
+        fi;
+        i++
+    :: else -> break
+    od;
+    if
+    :: p != NONE && p > reached -> reached = p
+    :: else
+    fi
+}
+
+inline output_add(position_)
+{
+    require(connected, out_bounds[self] != NONE);
+    require(output_in_order, position_ > reached);
+#ifndef TRIGGER_BOUND            /* let the line above show what this fault does to the egress */
+    require(positions_grow, position_ > out_bounds[self]);
+#endif
+    out_bounds[self] = position_;
+    merge_output()
+}
+
+inline output_advance(bound_)
+{
+    require(connected, out_bounds[self] != NONE);
+    if
+    :: bound_ > out_bounds[self] -> out_bounds[self] = bound_; merge_output()
+    :: else
+    fi
+}
+
+inline add_sources(set, bound_)
+{
+    flag = false;
+    i = 0;
+    do
+    :: i < POOL ->
+        if
+        :: has(set, i) && out_bounds[i] == NONE -> out_bounds[i] = bound_; flag = true
+        :: else
+        fi;
+        i++
+    :: else -> break
+    od
+}
+
+inline remove_sources(set)
+{
+    i = 0;
+    do
+    :: i < POOL ->
+        if
+        :: has(set, i) && out_bounds[i] != NONE -> out_bounds[i] = NONE
+        :: else
+        fi;
+        i++
+    :: else -> break
+    od;
+    merge_output()
+}

@@ -1,0 +1,199 @@
+"""The program: a plan compiled for the engine that runs on threads.
+
+It is made once per job, before anything starts: which columns are stored, how entries are laid out, and the compiled
+pieces that workers call: `extract` (keys), `step` (update), `merge` (panes), `write` (rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import gcd
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stretch.operator import extract as keys_of
+from stretch.operator import steps
+from stretch.operator.columns import Form, Layout, Result, dtype_of, not_compiled
+from stretch.operator.keys import KeyColumns, KeyFunction, hashtags, pairs, words
+from stretch.operator.plan import Plan, Stream
+from stretch.operator.reduction import Reduction
+from stretch.operator.spec import Operator
+from stretch.schema import Type
+from stretch.windows.layout import KEY_GROUP, KEY_ID, KEY_ID_PAIR, KEY_INT, KEY_INT_PAIR, Shape, make_shape
+
+# More live panes per key group than this would make the directory larger than the state.
+PANES_MAX = 4096
+
+
+class Timing(NamedTuple):
+    """Window arithmetic as compiled constants: which tables a tuple is written to, and a window read from.
+
+    With panes, a tuple goes to the one table of its pane and a window is read from all of its panes; without, a tuple
+    goes to the tables of all its windows and a window is read from its own.
+    """
+
+    size: int
+    advance: int
+    step: int  # how far apart tables begin: a pane, or the advance
+    has_panes: bool
+
+
+@dataclass(frozen=True)
+class Program:
+    """The compiled form of a plan."""
+
+    plan: Plan
+    layouts: tuple[Layout, ...]
+    timing: Timing
+    shape: Shape
+    template: list[int]
+    extracts: tuple[Callable[..., int], ...]
+    step: Callable[..., None]
+    merge: Callable[..., None] | None
+    write: Callable[..., None]
+    results: tuple[Result, ...]
+
+
+class _Keys(NamedTuple):
+    kind: int
+    extracts: tuple[Callable[..., int], ...]
+
+
+def compile_plan(plan: Plan) -> Program:
+    """Compile a plan, or say what of it cannot be compiled."""
+    operator = plan.operator
+    if not isinstance(operator, Operator) or plan.boundaries is None:
+        raise not_compiled(plan.name, "a Map", "the compiled engine runs windowed operators")
+    if operator.reductions is None:
+        raise not_compiled(plan.name, "an operator with functions", "only ready-made aggregates are compiled so far")
+    layouts = tuple(Layout() for _ in plan.streams)
+    keys = _compile_keys(plan, layouts)
+    timing = _timing(plan, has_panes=True)
+    return _compile_aggregate(plan, operator, layouts, keys, timing)
+
+
+def _timing(plan: Plan, has_panes: bool) -> Timing:
+    boundaries = plan.boundaries
+    assert boundaries is not None
+    step = gcd(boundaries.size, boundaries.advance) if has_panes else boundaries.advance
+    if boundaries.size // step > PANES_MAX:
+        raise not_compiled(
+            plan.name,
+            f"a window of {boundaries.size // step:,} steps",
+            f"tables are kept for each step of a live window, and at most {PANES_MAX:,} of them",
+        )
+    return Timing(boundaries.size, boundaries.advance, step, has_panes)
+
+
+def _compile_aggregate(
+    plan: Plan, operator: Operator, layouts: tuple[Layout, ...], keys: _Keys, timing: Timing
+) -> Program:
+    assert operator.reductions is not None
+    key_words = 2 if keys.kind == KEY_INT_PAIR else 1
+    key_parts = len(plan.schema) - len(operator.reductions)
+    step, merge, write = steps.step_nothing, steps.merge_nothing, steps.write_nothing
+    words_of = [_words_of(how, plan.streams[0]) for how in operator.reductions]
+    starts = [key_words + sum(len(words) for words in words_of[:index]) for index in range(len(words_of))]
+    results, outs = _result_columns(plan, key_parts, operator.reductions)
+    for index in reversed(range(len(operator.reductions))):
+        how, word, out = operator.reductions[index], starts[index], outs[key_parts + index]
+        is_float = how.column is not None and plan.streams[0].schema[how.column].is_float
+        step = _compile_step(plan, how, word, layouts[0], is_float, step)
+        merge = steps.make_merge(how.kind, word, is_float, merge)
+        write = steps.make_write(how.kind, word, out, is_float, write)
+    if keys.kind == KEY_ID_PAIR:
+        write = steps.make_write_id_pair(0, write)
+    else:
+        for part in reversed(range(key_parts)):
+            write = steps.make_write_key(part, part, write)
+    state = [word for words in words_of for word in words]
+    shape = make_shape(keys.kind, len(state), timing.size // timing.step + 2, plan.group_count)
+    template = ([0] * key_words + state + [0] * shape.entry_words)[: shape.entry_words]
+    return Program(plan, layouts, timing, shape, template, keys.extracts, step, merge, write, results)
+
+
+def _words_of(how: Reduction, stream: Stream) -> list[int]:
+    return steps.initial_words(how.kind, how.column is not None and stream.schema[how.column].is_float)
+
+
+def _compile_step(plan: Plan, how: Reduction, word: int, layout: Layout, is_float: bool, following: Any) -> Any:
+    valid = None if how.column is None else layout.position(how.column, Form.VALID, np.uint8)
+    if how.kind == "count":
+        return steps.make_count(word, 0, valid, following)
+    assert how.column is not None and valid is not None
+    type_ = plan.streams[0].schema[how.column]
+    if type_.name == "string":
+        if how.kind in ("min", "max"):
+            raise not_compiled(plan.name, f"{how.kind} of text", "texts are compared as ids, which have no order")
+        column = layout.position(how.column, Form.ID, np.int32)
+    else:
+        column = layout.position(how.column, Form.VALUE, dtype_of(type_))
+    make = steps.make_keep if how.kind in ("first", "last") else steps.make_accumulate
+    return make(how.kind, word, 0, column, valid, is_float, following)
+
+
+def _result_columns(
+    plan: Plan, key_parts: int, reductions: tuple[Reduction, ...]
+) -> tuple[tuple[Result, ...], list[int]]:
+    """Return the result columns, and where the arrays of each begin."""
+    results, outs, position = [], [], 0
+    for index, (name, type_) in enumerate(plan.schema.columns):
+        nullable = index >= key_parts and reductions[index - key_parts].kind != "count"
+        results.append(Result(name, type_, nullable))
+        outs.append(position)
+        position += 2 if nullable else 1
+    return tuple(results), outs
+
+
+def _compile_keys(plan: Plan, layouts: tuple[Layout, ...]) -> _Keys:
+    kinds, extracts = [], []
+    for stream, layout in zip(plan.streams, layouts, strict=True):
+        kind, extract = _compile_stream_keys(plan, stream, layout)
+        kinds.append(kind)
+        extracts.append(extract)
+    if len(set(kinds)) > 1:
+        raise not_compiled(plan.name, "keys of different types", "all inputs have to give keys of the same type")
+    return _Keys(kinds[0], tuple(extracts))
+
+
+def _compile_stream_keys(plan: Plan, stream: Stream, layout: Layout) -> tuple[int, Callable[..., int]]:
+    operator = plan.operator
+    assert isinstance(operator, Operator)
+    source, groups, distinct = stream.index, plan.group_count, not operator.occurrences
+    keys = stream.keys
+    if isinstance(keys, KeyFunction):
+        made = keys.function
+        if isinstance(made, (words, hashtags)):
+            form = Form.WORDS if isinstance(made, words) else Form.HASHTAGS
+            column = layout.position(made.column, form, np.int32, distinct)
+            return KEY_ID, keys_of.make_extract_ids(source, column, groups)
+        if isinstance(made, pairs):
+            column = layout.position(made.column, Form.WORDS, np.int32)
+            return KEY_ID_PAIR, keys_of.make_extract_pairs(source, column, made.distance, groups, distinct)
+        raise not_compiled(plan.name, "a function of yours as keys", "only columns, words, pairs and hashtags are so far")
+    assert isinstance(keys, KeyColumns)
+    types = [stream.schema[name] for name in keys.names]
+    if not types:
+        return KEY_INT, keys_of.make_extract_nothing(groups)
+    if len(types) > 1:
+        raise not_compiled(plan.name, f"the composite key {list(keys.names)}", "only single key columns are so far")
+    return _compile_key_column(source, keys.names[0], types[0], layout, groups, distinct)
+
+
+def _compile_key_column(
+    source: int, name: str, type_: Type, layout: Layout, groups: int, distinct: bool
+) -> tuple[int, Callable[..., int]]:
+    if type_.name == "string":
+        if type_.is_list:
+            column = layout.position(name, Form.IDS, np.int32, distinct)
+            return KEY_ID, keys_of.make_extract_ids(source, column, groups)
+        return KEY_ID, keys_of.make_extract_id(source, layout.position(name, Form.ID, np.int32), groups)
+    if type_.is_list:
+        column = layout.position(name, Form.VALUES, dtype_of(type_))
+        return KEY_INT, keys_of.make_extract_ints(source, column, groups, distinct)
+    return KEY_INT, keys_of.make_extract_int(source, layout.position(name, Form.VALUE, dtype_of(type_)), groups)
+
+
+__all__ = ["KEY_GROUP", "Program", "Timing", "compile_plan"]

@@ -1,0 +1,181 @@
+"""Words, hashtags and hashes of UTF-8 text.
+
+What
+    Functions over the bytes of an Arrow text column. Words and hashtags are *runs* of bytes of one class: of bytes
+    that are not blanks, or of letters, digits and underscores after a `#`. `run_bits` classifies 64 bytes at a time,
+    one bit each; where two neighbouring bits differ, a run begins or ends. What is a word or a hashtag is defined in
+    `stretch.operator.keys`, the hash in `stretch.windows.groups.hash_key`: the same comes out here for every text.
+    Blanks, letters, digits and signs are ASCII, and no byte of a longer UTF-8 character looks like one, so that bytes
+    can be looked at one by one.
+
+    Positions are uint64, because an index that may be negative costs an addition and a selection at every access.
+
+Invariants
+    T1  Nothing outside of the buffer is read: `eight_bytes` moves back from the end and shifts, `run_bits` counts.
+    T2  Results are the same compiled and with `NUMBA_DISABLE_JIT=1`. NumPy's numbers warn where the machine's wrap;
+        `plus`, `minus` and `times` are the only places that may wrap.
+
+Measured (500 k tweets of 12 words and 86 bytes, one thread, ns a tweet)
+    Finding the words: 29. LLVM makes `run_bits` 512-bit code, and its branches do not depend on single bytes. Word
+    by word, with eight bytes at a time in a 64-bit number: 110, half of it for branches that were predicted wrongly.
+    Hashing the words found: 47.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from stretch.native.jit import JIT_ENABLED, kernel
+
+Bytes = npt.NDArray[np.uint8]
+# Element i is the eight bytes from byte i on. A record, because Numba takes every plain uint64 array for an aligned one.
+EIGHT_BYTES: Final = np.dtype([("eight", np.uint64)], align=False)
+Text = npt.NDArray[np.void]
+
+_ALL: Final = 2**64 - 1
+_0: Final = np.uint64(0)
+_1: Final = np.uint64(1)
+_2: Final = np.uint64(2)
+_3: Final = np.uint64(3)
+_4: Final = np.uint64(4)
+_8: Final = np.uint64(8)
+_27: Final = np.uint64(27)
+_30: Final = np.uint64(30)
+_31: Final = np.uint64(31)
+_56: Final = np.uint64(56)
+_64: Final = np.uint64(64)
+
+# hash_key's numbers.
+_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
+_FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND: Final = np.uint64(0x94D049BB133111EB)
+
+_PAIRS: Final = np.uint64(0x5555555555555555)
+_FOURS: Final = np.uint64(0x3333333333333333)
+_EIGHTS: Final = np.uint64(0x0F0F0F0F0F0F0F0F)
+_ONES: Final = np.uint64(0x0101010101010101)
+
+_SPACE: Final = np.uint8(ord(" "))
+_TAB: Final = np.uint8(ord("\t"))
+_CONTROLS: Final = np.uint8(5)  # \t \n \v \f \r
+_A: Final = np.uint8(ord("a"))
+_LETTERS: Final = np.uint8(26)
+_ZERO: Final = np.uint8(ord("0"))
+_DIGITS: Final = np.uint8(10)
+_UNDERSCORE: Final = np.uint8(ord("_"))
+_TO_SMALL: Final = np.uint8(0x20)  # makes capitals small letters, and nothing else a letter
+SIGN: Final = np.uint8(ord("#"))
+
+
+def views_of(data: Any, size: int) -> tuple[Bytes, Text]:
+    """View the first `size` bytes of a buffer as bytes and as a `Text`; a copy if they are fewer than eight."""
+    if size < 8:
+        data = (bytes(memoryview(data)[:size]) if data is not None else b"").ljust(8, b"\0")
+    single = np.frombuffer(data, np.uint8, max(size, 8))
+    text = np.ndarray((len(single) - 7,), EIGHT_BYTES, data, strides=(1,))
+    for view in (single, text):
+        view.flags.writeable = False  # one type, whatever the buffer: kernels compile once
+    return single, text
+
+
+@kernel(inline=True)
+def plus(left: np.uint64, right: np.uint64) -> np.uint64:
+    """Add modulo 2**64."""
+    if JIT_ENABLED:
+        return left + right
+    return np.uint64((int(left) + int(right)) & _ALL)
+
+
+@kernel(inline=True)
+def minus(left: np.uint8, right: np.uint8) -> np.uint8:
+    """Subtract modulo 2**8."""
+    if JIT_ENABLED:
+        return np.uint8(left - right)
+    return np.uint8((int(left) - int(right)) & 0xFF)
+
+
+@kernel(inline=True)
+def times(left: np.uint64, right: np.uint64) -> np.uint64:
+    """Multiply modulo 2**64."""
+    if JIT_ENABLED:
+        return left * right
+    return np.uint64((int(left) * int(right)) & _ALL)
+
+
+@kernel(inline=True)
+def mix(word: np.uint64) -> np.uint64:
+    """Scramble 64 bits as `hash_key` does."""
+    word = times(word ^ (word >> _30), _FIRST)
+    word = times(word ^ (word >> _27), _SECOND)
+    return word ^ (word >> _31)
+
+
+@kernel(inline=True)
+def eight_bytes(text: Text, at: np.uint64, stop: np.uint64) -> np.uint64:
+    """Return the bytes from `at` on, up to eight and up to `stop`: the first one lowest, zeros above the last one."""
+    base = min(at, np.uint64(len(text) - 1))  # T1
+    word = text[base]["eight"] >> ((at - base) << _3)
+    rest = stop - at
+    return word & ((_1 << (rest << _3)) - _1) if rest < _8 else word
+
+
+@kernel(inline=True)
+def hash_text(text: Text, start: np.uint64, stop: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
+    """Return `hash_key` of a text, and its first and second eight bytes (zeros where it is shorter)."""
+    hashed = stop - start
+    first = second = _0
+    at = start
+    while at < stop:
+        word = eight_bytes(text, at, stop)
+        hashed = mix(plus(hashed ^ word, _STEP))
+        if at == start:
+            first = word
+        elif at - start == _8:
+            second = word
+        at += _8
+    return mix(hashed), first, second
+
+
+@kernel(inline=True)
+def _in_word(byte: np.uint8) -> bool:
+    return (byte != _SPACE) & (minus(byte, _TAB) >= _CONTROLS)
+
+
+@kernel(inline=True)
+def _in_tag(byte: np.uint8) -> bool:
+    letter = minus(byte | _TO_SMALL, _A) < _LETTERS
+    digit = minus(byte, _ZERO) < _DIGITS
+    return letter | digit | (byte == _UNDERSCORE)
+
+
+@kernel(inline=True)
+def run_bits(single: Bytes, at: np.uint64, stop: np.uint64, tags: bool) -> np.uint64:
+    """Return a bit for each of the 64 bytes from `at` on, lowest first: 1 in a run, 0 outside and from `stop` on."""
+    bits = _0
+    rest = stop - at
+    if JIT_ENABLED and at + _64 <= np.uint64(len(single)):
+        # 64 times whatever `rest` is: only then LLVM turns the loop into a few wide instructions.
+        if tags:
+            for k in range(64):
+                bits |= np.uint64(_in_tag(single[at + np.uint64(k)])) << np.uint64(k)
+        else:
+            for k in range(64):
+                bits |= np.uint64(_in_word(single[at + np.uint64(k)])) << np.uint64(k)
+        return bits if rest >= _64 else bits & ((_1 << rest) - _1)
+    for k in range(min(rest, _64)):  # T1: the last bytes of the buffer
+        byte = single[at + np.uint64(k)]
+        bits |= np.uint64(_in_tag(byte) if tags else _in_word(byte)) << np.uint64(k)
+    return bits
+
+
+@kernel(inline=True)
+def lowest_bit(bits: np.uint64) -> np.uint64:
+    """Return the number of the lowest bit that is 1; there must be one."""
+    # The count of the zeros below it. LLVM knows this way to count and uses the machine's instruction.
+    below = (bits ^ (bits & (bits - _1))) - _1
+    pairs = below - ((below >> _1) & _PAIRS)
+    fours = (pairs & _FOURS) + ((pairs >> _2) & _FOURS)
+    return times((fours + (fours >> _4)) & _EIGHTS, _ONES) >> _56

@@ -1,0 +1,209 @@
+"""How to make every error of the library happen: name -> what a user did wrong. Their texts are in error_texts.txt."""
+
+import stretch as st
+from stretch.reference.scheduler import Scheduler, Turn
+from stretch.runtime.setup import _never
+from tests.unit.streams import batch, counting, started, visits
+
+TIMED = "ts timestamp, x int"
+SIDES = ["ts long, x long", "ts long, y long"]
+
+
+def always(l, r):
+    return True
+
+
+def fails(*_):
+    raise ValueError("no luck today")
+
+
+def operator(**settings):
+    """Report each window's key and count."""
+    own = {
+        "window": st.tumbling(10),
+        "keys": "user",
+        "state": "n long",
+        "update": lambda w, t: None,
+        "output": lambda w: [(w.key, w.n)],
+        "schema": "user string, n long",
+    }
+    return st.Operator(**{**own, **settings})
+
+
+def join(**settings):
+    return st.Join(**{"window": st.sliding(10), "match": always, "inputs": SIDES, **settings})
+
+
+def run(declared, *batches, **settings):
+    """Set a job up, add batches to source after source, and finish."""
+    with st.setup(declared, **settings) as job:
+        for source, each in enumerate(batches or [visits((1, "a", 2))]):
+            job.add(each, source)
+        return job.finish()
+
+
+def ended(action, end="finish"):
+    job = started()
+    getattr(job, end)()
+    action(job)
+
+
+def after_a_failure():
+    job = started(operator(update=fails))
+    try:
+        job.add(visits((1, "a", 2)))
+    except st.FunctionError:
+        job.results()
+
+
+def never_at_rest():
+    scheduler = Scheduler(seed=7)
+    scheduler.spawn("busy", (Turn.RAN for _ in iter(int, 1)))
+    scheduler.run(turns_max=1_000)
+
+
+DURATIONS = {
+    "a duration without a unit": lambda: st.sliding("5"),
+    "a duration in a unit that has no fixed length": lambda: st.sliding("3 months"),
+    "a duration with a fraction": lambda: st.sliding("1.5 hours"),
+    "a duration as a float": lambda: st.sliding(5.0),
+    "text with a long time column": lambda: started(counting(window=st.tumbling("5 minutes"))),
+    "an int with a timestamp column": lambda: st.setup(counting(window=st.tumbling(5), keys="x"), inputs=TIMED),
+}
+
+WINDOWS = {
+    "an empty window": lambda: st.sliding("0 seconds"),
+    "a window that stands still": lambda: st.sliding(10, 0),
+    "an advance above the size": lambda: st.sliding("1 hour", "2 hours"),
+    "size and advance in different units": lambda: st.sliding("1 hour", 5),
+    "a kind that does not exist": lambda: st.sliding(10, 5, kind="hopping"),
+    "a size below the resolution": lambda: started(join(window=st.sliding(5)), inputs=SIDES, resolution=7),
+    "too many windows per tuple": lambda: started(counting(window=st.sliding(1_000_000, 1))),
+}
+
+SCHEMAS = {
+    "no schema": lambda: st.input(""),
+    "a column without a type": lambda: operator(schema="user, n long"),
+    "a type that is not supported": lambda: operator(schema="user string, price money"),
+    "a column twice": lambda: operator(schema="n long, n long"),
+    "inputs that are none": lambda: operator(inputs=0),
+}
+
+OPERATORS = {
+    "no window": lambda: operator(window="1 hour"),
+    "too many key groups": lambda: operator(groups=100_000),
+    "a state field of text": lambda: operator(state="name string"),
+    "a state field with a name in use": lambda: operator(state="left long"),
+    "a function that is none": lambda: operator(update="n + 1"),
+    "a function with other parameters": lambda: operator(output=always),
+    "keys that are none": lambda: operator(keys=5),
+    "no function at all": lambda: operator(update=None, output=None),
+    "a sliding state without slide": lambda: operator(window=st.sliding(10, 5, kind="single")),
+    "a map without a function": lambda: st.Map(None, schema="x int"),
+    "not an operator": lambda: st.setup("wordcount"),
+}
+
+AGGREGATES = {
+    "nothing to aggregate": lambda: st.Aggregate(window=st.tumbling(10), keys="user"),
+    "not an aggregate function": lambda: counting(visits=max),
+    "an aggregate of two inputs": lambda: counting(inputs=2),
+    "an aggregate without an advance": lambda: counting(window=st.sliding(10)),
+    "an aggregate called like the key": lambda: started(counting(user=st.count())),
+    "an aggregate of a column that does not exist": lambda: started(counting(most=st.max("page"))),
+    "a sum of text": lambda: started(counting(total=st.sum("user"))),
+    "the largest of lists": lambda: st.setup(counting(keys=None, n=st.max("x")), inputs="ts long, x array<int>"),
+    "keys of a column that does not exist": lambda: started(counting(keys="usr")),
+    "words of a number": lambda: started(counting(keys=st.words("pages"))),
+    "keys that are floats": lambda: st.setup(counting(keys="x"), inputs="ts long, x double"),
+    "a list among several key columns": lambda: st.setup(
+        counting(keys=["x", "y"]), inputs="ts long, x array<int>, y int"
+    ),
+    "a function as keys of an aggregate": lambda: started(counting(keys=lambda t: t.user)),
+    "a name for several key columns": lambda: started(counting(keys=["user", "pages"], key_name="who")),
+}
+
+JOINS = {
+    "a join without a predicate": lambda: join(match=None),
+    "a join of one input": lambda: join(inputs=1),
+    "rows of a join without a schema": lambda: join(output=lambda l, r: (l.x, r.y)),
+    "the printed purge with an advance": lambda: started(
+        join(window=st.sliding(10, 5), printed_purge=True), inputs=SIDES
+    ),
+}
+
+SETUPS = {
+    "an engine that does not exist": lambda: started(engine="turbo"),
+    "no instance": lambda: started(parallelism=0),
+    "more instances than the pool has": lambda: started(parallelism=4, max_parallelism=2),
+    "no source": lambda: started(sources=0),
+    "sources for two inputs": lambda: started(sources=[1, 2]),
+    "an idle timeout without a unit": lambda: started(idle=5),
+    "two inputs whose columns are not known": lambda: st.setup(join(inputs=2)),
+    "one schema for two inputs": lambda: started(join()),
+    "a time column that does not exist": lambda: started(time="when"),
+    "a time column of text": lambda: started(time="user"),
+    "times that cannot be compared": lambda: started(join(), inputs=["ts long, x int", "ts timestamp, y int"]),
+    "another column called timestamp": lambda: started(inputs="ts long, user string, timestamp long"),
+    "a chained job with sources": lambda: st.setup(counting(), upstream=started(), sources=2),
+    "a job after shared-nothing": lambda: st.setup(counting(), upstream=started(engine="shared-nothing")),
+}
+
+MAPPINGS = {
+    "a mapping that is too short": lambda: started(counting(mapping=[0, 0])),
+    "a mapping to an instance that does not run": lambda: started(counting(mapping=lambda group, parallelism: 5)),
+    "a change to no instance": lambda: started().reconfigure(0),
+    "a change that contradicts itself": lambda: started(max_parallelism=3).reconfigure(3, instances=[0, 1]),
+    "a change beyond the pool": lambda: started(max_parallelism=3).reconfigure(4),
+    "an instance twice": lambda: started(max_parallelism=3).reconfigure(instances=[1, 1]),
+}
+
+INPUTS = {
+    "rows that are not Arrow": lambda: started().add([{"ts": 1}]),
+    "a source that does not exist": lambda: started(sources=2).add(visits((1, "a", 2)), source=2),
+    "a batch without a column": lambda: started().add(batch("ts long, user string", (1, "a"))),
+    "a column of another type": lambda: started().add(batch("ts long, user string, pages string", (1, "a", "two"))),
+    "a value that does not fit": lambda: started(inputs="ts long, user string, pages byte").add(visits((1, "a", 200))),
+    "a row without a time": lambda: started().add(visits((1, "a", 2), (None, "b", 2))),
+}
+
+FUNCTIONS = {
+    "keys fails": lambda: run(operator(keys=fails)),
+    "update fails": lambda: run(operator(update=fails)),
+    "output fails": lambda: run(operator(output=fails)),
+    "slide fails": lambda: run(operator(window=st.sliding(10, 5, kind="single"), slide=fails)),
+    "match fails": lambda: run(join(match=fails, groups=1), batch(SIDES[0], (1, 2)), batch(SIDES[1], (1, 2))),
+    "the function of a map fails": lambda: run(st.Map(fails, schema="x int")),
+    "a state field that does not exist": lambda: run(operator(update=lambda w, t: w.total)),
+    "setting what is no state field": lambda: run(operator(update=lambda w, t: setattr(w, "total", 1))),
+    "a state field that is nothing": lambda: run(operator(update=lambda w, t: setattr(w, "n", None))),
+    "a state field of another type": lambda: run(operator(update=lambda w, t: setattr(w, "n", "one"))),
+    "a column that a tuple does not have": lambda: run(operator(update=lambda w, t: t.page)),
+    "rows that are too short": lambda: run(operator(output=lambda w: [w.key])),
+    "rows of other types": lambda: run(operator(output=lambda w: [(w.n, w.key)])),
+    "a float as a key": lambda: run(operator(keys=lambda t: [t.pages / 2])),
+    "a key that is no group": lambda: run(operator(keys_are_groups=True)),
+}
+
+JOBS = {
+    "results before the columns are known": lambda: st.setup(counting()).results(),
+    "input to a chained job": lambda: st.setup(counting(keys=None), upstream=started()).add(visits()),
+    "input after the end": lambda: ended(lambda job: job.add(visits())),
+    "a change after a stop": lambda: ended(lambda job: job.reconfigure(1), end="stop"),
+    "results after a failure": after_a_failure,
+    "an engine that never rests": never_at_rest,
+    "an engine that was never made": lambda: _never(None),
+}
+
+CASES = {
+    **DURATIONS,
+    **WINDOWS,
+    **SCHEMAS,
+    **OPERATORS,
+    **AGGREGATES,
+    **JOINS,
+    **SETUPS,
+    **MAPPINGS,
+    **INPUTS,
+    **FUNCTIONS,
+    **JOBS,
+}

@@ -1,0 +1,85 @@
+"""The public API: a change of these names and parameters is a change for users, and goes into CHANGELOG.md."""
+
+import inspect
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import stretch as st
+
+NAMES = """
+Aggregate DefinitionError FunctionError Input InputError Job JobError Join Map Metrics Operator Reconfiguration
+ReconfigurationError StretchError Window count first hashtags input last max mean min pairs paper purge setup sliding
+store sum tumbling words
+"""
+
+PAPER = "forwarder hedge longest_tweet longest_tweet_by_map paircount scale_join wordcount wordcount_aggregate"
+
+# A star stands before parameters that are given by name only.
+PARAMETERS = {
+    "setup": "operator * upstream parallelism max_parallelism inputs time sources watermark idle resolution engine "
+    "seed clock",
+    "sliding": "size advance kind",
+    "tumbling": "size kind",
+    "input": "schema keys",
+    "Operator": "* window schema keys inputs state update output slide mapping groups keys_are_groups occurrences name",
+    "Aggregate": "* window keys key_name inputs mapping groups occurrences name aggregates",
+    "Join": "* window match keys inputs output schema mapping groups printed_purge name",
+    "Map": "function * schema inputs name",
+    "count": "column",
+    "sum": "column",
+    "min": "column",
+    "max": "column",
+    "mean": "column",
+    "first": "column",
+    "last": "column",
+    "words": "column",
+    "pairs": "column distance",
+    "hashtags": "column",
+    "Job.add": "self batch source",
+    "Job.watermark": "self timestamp source",
+    "Job.close": "self source",
+    "Job.reconfigure": "self parallelism * instances mapping",
+    "Job.results": "self",
+    "Job.late": "self source",
+    "Job.finish": "self",
+    "Job.stop": "self",
+    "Job.metrics": "self",
+    "Metrics": "tuples_in late results parallelism reconfigurations duplicates_avoided copies bytes_moved",
+}
+
+
+def test_names():
+    assert st.__all__ == sorted(st.__all__)
+    assert st.__all__ == NAMES.split()
+    assert all(hasattr(st, name) for name in st.__all__)
+
+
+def test_operators_of_the_paper():
+    own = [name for name, value in vars(st.paper).items() if getattr(value, "__module__", "") == st.paper.__name__]
+    assert sorted(name for name in own if not name.startswith("_")) == PAPER.split()
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters(name):
+    target = st
+    for part in name.split("."):
+        target = getattr(target, part)
+    shown = []
+    for parameter in inspect.signature(target).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in shown:
+            shown.append("*")
+        shown.append(parameter.name)
+    assert " ".join(shown) == PARAMETERS[name]
+
+
+def test_everything_public_is_documented():
+    undocumented = [name for name in st.__all__ if not inspect.getdoc(getattr(st, name))]
+    methods = [name for name, value in vars(st.Job).items() if not name.startswith("_") and not inspect.getdoc(value)]
+    assert (undocumented, methods) == ([], [])
+
+
+def test_the_version_is_that_of_the_project():
+    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert st.__version__ == project["project"]["version"]
