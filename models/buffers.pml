@@ -49,6 +49,7 @@ byte reached;                    /* the egress may have a watermark that says: n
 byte judged_epoch;
 byte judged_pending = NONE;
 byte judged_switch_at;
+bool is_applied[REQUESTS + 1];   /* some entry belongs to that epoch */
 byte first_control[REQUESTS + 1]; /* timestamp of the first control tuple of each request in the log; 0: none */
 
 inline judge(kind_, time_, request_)
@@ -63,6 +64,7 @@ inline judge(kind_, time_, request_)
         judged_switch_at = time_
     :: kind_ != CONTROL && judged_pending != NONE && time_ > judged_switch_at ->
         judged_epoch = judged_pending;
+        is_applied[judged_epoch] = true;
         judged_pending = NONE;
         judged_switch_at = 0
     :: else
@@ -214,6 +216,22 @@ proctype source(byte self)
     :: else -> break
     od;
     heartbeat(END)
+}
+
+/* The controller puts every request into the queue of each source, one queue after the other. */
+proctype controller()
+{
+    byte number, told;
+    do
+    :: number < REQUESTS ->
+        number++;
+        told = 0;
+        do
+        :: told < SOURCES -> announced[told]++; told++
+        :: else -> break
+        od
+    :: else -> break
+    od
 }
 
 /* --- The calls of readers. `flag` is what test-and-set says: this call added, or removed, any. */

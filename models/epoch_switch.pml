@@ -18,8 +18,8 @@
 #include "state.pml"
 #include "buffers.pml"
 
-/* --- The controller asks for any set of instances, so for growing, shrinking, replacing some or all. The mapping
-       turns with the number of the request, so the same set once more is a rebalance. */
+/* --- Requests: any set of instances, so growing, shrinking, replacing some or all. The mapping turns with the number
+       of the request, so the same set once more is a rebalance. */
 
 /* Group g belongs to member (g + number) modulo size, in the order of their numbers. */
 inline set_mapping(number)
@@ -40,29 +40,27 @@ inline set_mapping(number)
     od
 }
 
-proctype controller()
+/* A request to which no entry belongs is never looked at again: one set is as good as another. */
+inline choose_requests()
 {
-    byte number, told;
+    at_position = 1;
     do
-    :: number < REQUESTS ->
-        number++;
-        atomic {
-            if
-            :: instances[number] = 1
-            :: instances[number] = 2
-            :: instances[number] = 3
-            :: instances[number] = 4
-            :: instances[number] = 5
-            :: instances[number] = 6
-            :: instances[number] = 7
-            fi;
-            set_mapping(number)
-        }
-        told = 0;
-        do
-        :: told < SOURCES -> announced[told]++; told++
-        :: else -> break
-        od
+    :: at_position <= REQUESTS ->
+        if
+        :: log_size > 0 && !is_applied[at_position] -> instances[at_position] = EVERYONE
+        :: else ->
+        if
+        :: instances[at_position] = 1
+        :: instances[at_position] = 2
+        :: instances[at_position] = 3
+        :: instances[at_position] = 4
+        :: instances[at_position] = 5
+        :: instances[at_position] = 6
+        :: instances[at_position] = 7
+        fi
+        fi;
+        set_mapping(at_position);
+        at_position++
     :: else -> break
     od
 }
@@ -464,12 +462,16 @@ inline check_end()
 init
 {
     d_step { begin() }
+#ifdef INTERLEAVED
+    atomic { choose_requests() }
     atomic { run source(0); run source(1); run controller() }
-#ifndef INTERLEAVED
-    atomic { _nr_pr == 1 -> d_step { close_log() } }
+#else
+    atomic { run source(0); run source(1); run controller() }
+    /* Nobody has looked at the requests so far: to choose them now is as good as before. */
+    atomic { _nr_pr == 1 -> close_log(); choose_requests() }
 #endif
     atomic { run instance(0); run instance(1); run instance(2) }
-    atomic { timeout -> d_step { check_end(); finished = true } }
+    atomic { timeout -> check_end(); finished = true }
 }
 
 #ifdef LIVENESS

@@ -337,7 +337,8 @@ class RandomContract:
                 bounds[source] = (timestamp,)
                 buffer.advance((timestamp,), source)
             else:
-                bounds[source] = (timestamp, source, sequence)
+                position = (timestamp, source, sequence)
+                bounds[source] = position if position > bounds[source] else (timestamp + 1, source, sequence)
                 buffer.add(at(*bounds[source]), source)
                 added.append(bounds[source])
             if action == 1:

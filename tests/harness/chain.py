@@ -87,20 +87,21 @@ def run_chain(chain: Chain, first: Execution | None = None, second: Execution | 
     job = st.setup(
         chain.second.operator(), upstream=upstream, parallelism=second.parallelism, max_parallelism=second.pool
     )
-    scheduler, rows = job.engine.scheduler, []
+    engine: Any = job.engine
+    scheduler, rows = engine.scheduler, []
     if first.is_uneven:
         scheduler._choice = Uneven(first.seed)
 
     def read() -> Iterator[Turn]:
         while True:
-            taken = job.engine.take_rows()
+            taken = engine.take_rows()
             rows.extend(taken)
             yield Turn.RAN if taken else Turn.IDLE
 
     for source in range(len(case.sources)):
         scheduler.spawn(f"source {source}", feed(upstream.engine.sources, case, first, source))
     scheduler.spawn("controller 1", control(upstream.engine.reconfigure, first))
-    scheduler.spawn("controller 2", control(job.engine.reconfigure, second))
+    scheduler.spawn("controller 2", control(engine.reconfigure, second))
     scheduler.spawn("reader", read())
     scheduler.run()
     return rows + rows_of(job.finish())

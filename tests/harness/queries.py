@@ -267,7 +267,8 @@ class Computed:
         )
 
     def expected(self, tuples: Sequence[Tuple]) -> list[Row]:
-        chosen, rules = self.chosen, {}
+        chosen = self.chosen
+        rules: dict[str, Any] = {}
         if chosen.on_update:
             rules["on_update"] = chosen.on_update
         if chosen.on_output:

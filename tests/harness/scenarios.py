@@ -191,15 +191,10 @@ def steps(draw: Any, rows: tuple[Row, ...]) -> tuple[Step, ...]:
     cut, sent = [], 0
     for size in draw(some.lists(some.integers(0, 4), max_size=5)):
         sent = min(len(rows), sent + size)
-        following = rows[sent][0] if sent < len(rows) else None
-        before = rows[sent - 1][0] if sent else None
-        heartbeat = draw(some.sampled_from([None, "close", "far"]))
-        if heartbeat == "close" and before is not None:
-            cut.append(Step(size, before + 1 if following is None else min(before + 1, following)))
-        elif heartbeat == "far" and (following is not None or before is not None):
-            cut.append(Step(size, before + 20 if following is None else following))
-        else:
-            cut.append(Step(size))
+        reach = draw(some.sampled_from([None, 1, 20, 10**13]))
+        following = [row[0] for row in rows[sent : sent + 1]]
+        reached = [row[0] + reach for row in rows[:sent][-1:] if reach is not None]
+        cut.append(Step(size, min(reached + following) if reached else None))
     return tuple(cut)
 
 

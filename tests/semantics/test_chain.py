@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -109,3 +110,25 @@ def test_the_first_form_of_setup_gives_a_job_that_is_read_and_the_second_reads_i
     seen = rows_of(first.results())
     assert [(row[0], row[2]) for row in seen] == rows_of(second.results())
     assert len(second.finish()) == len(first.results()) > 0
+
+
+@pytest.mark.parametrize("order", [(8, 100), (100, 8)])
+def test_readers_of_one_operator_finish_in_any_order_whatever_their_windows(order):
+    """Ending the first operator for one reader must not cut short the windows of another."""
+    first = start(CASE, Execution())
+    readers = {
+        size: st.setup(st.Aggregate(window=st.tumbling(size), n=st.count()), upstream=first) for size in (8, 100)
+    }
+    first.add(batch(ROWS))
+    finished = {size: rows_of(readers[size].finish()) for size in order}
+    results = CASE.expected()
+    assert finished[100] == [(100, len(results))]
+    assert sum(row[1] for row in finished[8]) == len(results)
+
+
+def test_the_second_operator_completes_its_windows_after_the_first_was_finished_by_itself():
+    first = start(CASE, Execution())
+    second = st.setup(st.Aggregate(window=st.tumbling(100), n=st.count()), upstream=first)
+    first.add(batch(ROWS))
+    assert first.finish().num_rows == len(CASE.expected())
+    assert rows_of(second.finish()) == [(100, len(CASE.expected()))]

@@ -72,7 +72,7 @@ def ordered(rows):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("size, advance", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize(("size", "advance"), WINDOWS.values(), ids=WINDOWS)
 def test_longest_tweet_per_hashtag(engine, size, advance):
     stream = tweets(2_500, seed=size)
     answer = ask(
@@ -88,7 +88,7 @@ def test_longest_tweet_per_hashtag(engine, size, advance):
 
 
 @pytest.mark.parametrize("occurrences", [False, True])
-@pytest.mark.parametrize("size, advance", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize(("size", "advance"), WINDOWS.values(), ids=WINDOWS)
 def test_counts_of_words(size, advance, occurrences):
     stream = tweets(2_000, seed=size + 1)
     words = "list_filter(string_split(text, ' '), lambda word: word != '')"
@@ -106,12 +106,13 @@ def test_counts_of_words(size, advance, occurrences):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", ["single", "multi"])
-@pytest.mark.parametrize("size, advance", [(60, 60), (60, 20)])
+@pytest.mark.parametrize(("size", "advance"), [(60, 60), (60, 20)])
 def test_ready_made_aggregates_with_nulls(engine, kind, size, advance):
     """Nulls: not counted, not added; a sum of nothing is null; first and last take them; a null key is a key."""
     stream = readings(2_000, seed=size + advance)
     answer = ask(
-        """select right_end, k, count(*), count(x), sum(x)::bigint, min(x), max(x), avg(x), sum(y), min(y), max(y), avg(y),
+        """select right_end, k, count(*), count(x),
+               sum(x)::bigint, min(x), max(x), avg(x), sum(y), min(y), max(y), avg(y),
                first(x order by ts, sequence), last(y order by ts, sequence)
         from windowed group by right_end, k""",
         stream,
@@ -123,8 +124,7 @@ def test_ready_made_aggregates_with_nulls(engine, kind, size, advance):
         keys="k",
         n=st.count(),
         known=st.count("x"),
-        **{"sum_x": st.sum("x"), "min_x": st.min("x"), "max_x": st.max("x"), "mean_x": st.mean("x")},
-        **{"sum_y": st.sum("y"), "min_y": st.min("y"), "max_y": st.max("y"), "mean_y": st.mean("y")},
+        **{f"{kind}_{name}": getattr(st, kind)(name) for name in "xy" for kind in ("sum", "min", "max", "mean")},
         first_x=st.first("x"),
         last_y=st.last("y"),
     )
@@ -151,8 +151,8 @@ def test_a_band_join(kind):
         ).fetchall()
     operator = st.Join(
         window=st.sliding(size, advance, kind),
-        match=lambda l, r: l.x is not None and r.x is not None and abs(l.x - r.x) <= 3,  # noqa: E741
-        output=lambda l, r: (l.sequence, r.sequence),  # noqa: E741
+        match=lambda l, r: l.x is not None and r.x is not None and abs(l.x - r.x) <= 3,
+        output=lambda l, r: (l.sequence, r.sequence),
         schema="l long, r long",
         groups=5,
     )

@@ -5,7 +5,7 @@ What
     log proper is `times` and `refs`, rings of `capacity` entries by position, and one row store per input of the same
     capacity. Each source stages in rings of its own: `staged_times`, `staged_ranks` and the rows of its input's
     staging store. A staged entry and its row have the same number. Control entries take a number (and leave its row
-    unused); what they say stands in `controls`.
+    unused); what they say stands in lines of the source's cells.
     Positions and numbers count from 0 and only grow; a ring is indexed by their low bits.
 
 Invariants
@@ -16,11 +16,11 @@ Invariants
 Who writes what (one line pair of the cache each, so that nobody's stores disturb others)
     cells: READY and what follows, MERGE: who merges, holding the lock bit of MERGE; requests: anybody.
            MEMBERS, VERSION, *_HIGH: who changes members, holding MEMBERS. SLOWEST, LIMIT: anybody who has looked.
-    sources: STAGED, BOUND, CONTROLS: the source (BOUND also who connects it, before it runs). CONSUMED: who merges.
-           IS_SOURCE: who changes members.
+    sources: STAGED to SHORT_OF_ITEMS, CONTROL_LINES: the source (BOUND also who connects it, before it runs).
+           CONSUMED, CONTROLS_CONSUMED: who merges. IS_SOURCE: who changes members.
     readers: RELEASED, SPEED: the reader (also who connects it, before it runs). IS_READER: who changes members.
-    times, refs, rows of the log: who merges. staged_*, controls, staging rows: the source.
-    merge, merging, order, picks, segments, segment_count: private to who merges (the lock orders them).
+    times, refs, rows of the log: who merges. staged_*, staging rows: the source.
+    merging: who merges; nobody else reads it, and the lock hands it on.
 
 Memory order
     Each cell that another thread waits for is stored with release and loaded with acquire; the kernels say which.
@@ -53,10 +53,16 @@ CELLS: Final = 9 * LINE
 STAGED: Final = 0  # entries before it are staged
 BOUND: Final = 1  # the promise: 2 * time, or 2 * time + 1
 CONTROLS: Final = 2  # control entries among the staged ones, counted
+SHORT_OF_ITEMS: Final = 3  # CONSUMED when a list found no room; no rows come in before it grows
 CONSUMED: Final = LINE  # entries before it are in the log
 CONTROLS_CONSUMED: Final = LINE + 1
 IS_SOURCE: Final = 2 * LINE
-SOURCE_CELLS: Final = 3 * LINE
+INPUT: Final = IS_SOURCE + 1  # constant
+RANK: Final = IS_SOURCE + 2  # constant; RANK_VARIES where each row has its own
+CONTROL_LINES: Final = 3 * LINE  # ring of what control entries say
+CONTROLS_MAX: Final = 64  # control entries of a source that may be staged at once
+CONTROL_NUMBER, CONTROL_RANK, CONTROL_EPOCH, CONTROL_FIELDS = range(4)
+SOURCE_CELLS: Final = CONTROL_LINES + CONTROLS_MAX * CONTROL_FIELDS
 
 # Cells of a reader.
 RELEASED: Final = 0  # entries before it are not needed any more
@@ -64,40 +70,38 @@ SPEED: Final = 1  # picoseconds per entry
 IS_READER: Final = 2
 READER_CELLS: Final = LINE
 
-# A line of `controls`.
-CONTROL_NUMBER, CONTROL_RANK, CONTROL_EPOCH, CONTROL_FIELDS = range(4)
-CONTROLS_MAX: Final = 64  # control entries of a source that may be staged at once
-
-# Cells of `merge`: what whoever merges hands to the next one.
+# Cells of `merging`: what whoever merges hands to the next one. First of the log,
 HEAD: Final = 0  # position of the next entry
 LAST_TIME: Final = 1  # the latest watermark that readers have been told
 TAIL: Final = 2  # the slowest reader's position when it was looked at last
-PARTICIPANTS: Final = 3  # length of `order`
+PARTICIPANTS: Final = 3  # sources that take part in this round
 SOURCES_SEEN: Final = 4  # slots looked at in this round
-HAS_LISTS: Final = 5  # constant: some input has list columns
-COUNTED: Final = 6  # entries before it are counted in freed rows (inputs with lists only)
-MERGE_CELLS: Final = 8
+COUNTED: Final = 5  # entries before it are counted in ROWS_FREED (logs with lists only)
+HAS_LISTS: Final = 6  # constant: some input has list columns
+INPUTS_AT: Final = 7  # constant: where the inputs begin
 
-# Lines of `merging`, by source; the first ones are what this round works on.
-NEXT, END, KEY_TIME, KEY_TIE, LIMIT_TIME, LIMIT_TIE, NEXT_CONTROL, CONTROLS_END, CONNECTED = range(9)
-CONTROLS_NEXT, TAKEN_TIME, TAKEN_TIE, MERGING_FIELDS = range(9, 13)
+# then of each source,
+MERGING_SOURCES: Final = LINE  # where they begin
+NEXT, END, STOP, KEY_TIME, KEY_TIE, FIXED_TIE, OF_INPUT, ORDER = range(8)  # STOP: END, or the next control entry
+LIMIT_TIME, LIMIT_TIE, TAKEN_TIME, TAKEN_TIE, CONTROLS_NEXT, CONTROLS_END, CONNECTED = range(8, 15)
+MERGING_CELLS: Final = LINE  # of a source; ORDER of the k-th one is the source with the k-th least key
 
-# Lines of `rows`, by input.
-ROW_NEXT, ROWS_FREED, BLOCK_FIRST, PICKED, ROWS_FIELDS = range(5)
-
-# A line of `segments`: rows of a block that are copied in one go.
-SEGMENT_PICKS, SEGMENT_FROM, SEGMENT_TO, SEGMENT_COUNT, SEGMENT_FIELDS = range(5)
-
+# and of each input, with places of staged rows to gather, and segments: rows that are copied in one go.
 BLOCK: Final = 4096  # entries merged before they are published
 LONG_RUN: Final = 16  # rows of one source in a row, from which on each column is one copy
+ROW_NEXT, ROWS_FREED, PICKED, SEGMENTS, OPEN = range(5)  # OPEN: the segment that gathers, or -1
+PICKS: Final = LINE
+SEGMENT_PICKS, SEGMENT_FROM, SEGMENT_TO, SEGMENT_COUNT, SEGMENT_FIELDS = range(5)
+SEGMENT_LINES: Final = PICKS + BLOCK
 SEGMENTS_MAX: Final = 2 * (BLOCK // LONG_RUN) + 8
+INPUT_CELLS: Final = SEGMENT_LINES + SEGMENTS_MAX * SEGMENT_FIELDS
 
 CONTROL_ROOM: Final = 1  # staged entries that rows may not take: control entries come in when rows do not
 LIMIT_MIN: Final = 64
 SPEED_UNKNOWN: Final = 1_000_000  # a reader that has not reported yet: 1 us per entry
 TARGET_NS_DEFAULT: Final = 4_000_000
 
-RANK_VARIES: Final = -2  # in `ranks`: each row of the source has its own
+RANK_VARIES: Final = -2
 TIE_SHIFT: Final = 16  # a tie is (rank + 1) << TIE_SHIFT | slot
 MEMBERS_MAX: Final = 1 << TIE_SHIFT
 
@@ -116,7 +120,7 @@ INPUTS_MAX: Final = 1 << (INDEX_SHIFT - INPUT_SHIFT)
 
 
 class LogView(NamedTuple):
-    """What kernels know of a ReadyLog; see the module header."""
+    """What kernels know of a ReadyLog; see the module header. Few arrays: each costs in every call of a kernel."""
 
     cells: Cells
     sources: Cells  # SOURCE_CELLS per slot
@@ -126,19 +130,9 @@ class LogView(NamedTuple):
     refs: Cells
     staged_times: Cells  # (sources, staging)
     staged_ranks: Cells  # (sources, staging), or (sources, 1) if all ranks are constant
-    controls: Cells  # (sources, CONTROLS_MAX, CONTROL_FIELDS)
-    inputs: Cells  # constant, by source
-    ranks: Cells  # constant, by source; RANK_VARIES where each row has its own
-    log_tables: Cells  # constant: (inputs, columns, TABLE_FIELDS) of row stores, and how many columns each input has
-    staging_tables: Cells
-    column_counts: Cells
-    merge: Cells  # from here on private to who merges
-    merging: Cells  # (MERGING_FIELDS, sources)
-    order: Cells  # sources, least next entry first
-    rows: Cells  # (ROWS_FIELDS, inputs)
-    picks: Cells  # (inputs, BLOCK): places of staged rows
-    segments: Cells  # (inputs, SEGMENTS_MAX, SEGMENT_FIELDS)
-    segment_counts: Cells  # by input
+    tables: Cells  # constant: (2 * inputs, columns, TABLE_FIELDS) of row stores: log and stagings of each input
+    column_counts: Cells  # constant, by input
+    merging: Cells  # private to who merges
 
 
 @kernel(inline=True)
@@ -151,3 +145,21 @@ def tie_of(rank: int, source: int) -> int:
 def is_before(time: int, tie: int, other_time: int, other_tie: int) -> bool:
     """Tell whether one key of the total order is before another."""
     return time < other_time or (time == other_time and tie < other_tie)
+
+
+@kernel(inline=True)
+def source_at(source: int) -> int:
+    """Return where the cells of a source begin in `merging`."""
+    return MERGING_SOURCES + source * MERGING_CELLS
+
+
+@kernel(inline=True)
+def input_at(merging: Cells, number: int) -> int:
+    """Return where the cells of an input begin in `merging`."""
+    return merging[INPUTS_AT] + number * INPUT_CELLS
+
+
+@kernel(inline=True)
+def order_at(place: int) -> int:
+    """Return the cell of `merging` that names the source with the `place`-th least key."""
+    return MERGING_SOURCES + place * MERGING_CELLS + ORDER

@@ -129,7 +129,9 @@ class RowStore:
         """Return the arrays of one ring, by `number & (rows - 1)`; the items of lists stay whole."""
         part = slice(number * self.rows, (number + 1) * self.rows)
         return tuple(
-            ListArrays(each.starts[part], each.lengths[part], each.items) if isinstance(each, ListArrays) else each[part]
+            each._replace(starts=each.starts[part], lengths=each.lengths[part])
+            if isinstance(each, ListArrays)
+            else each[part]
             for each in self.arrays
         )
 
@@ -256,16 +258,14 @@ def place_of(table: Cells, ring: int, number: int) -> int:
 @kernel(inline=True)
 def has_lists(table: Cells) -> bool:
     """Tell whether any column is a list."""
+    found = False
     for column in range(table.shape[0]):
-        if table[column, LENGTHS] != 0:
-            return True
-    return False
+        found = found or table[column, LENGTHS] != 0
+    return found
 
 
 @kernel
-def append_lists(
-    table: Cells, ring: int, number: int, freed: int, first: int, count: int, addresses: Cells
-) -> int:
+def append_lists(table: Cells, ring: int, number: int, freed: int, first: int, count: int, addresses: Cells) -> int:
     """Do what `append_rows` does for the list columns."""
     for k in range(count):
         status = 0

@@ -11,7 +11,7 @@ from stretch.buffer.ready_log_kernels import (
     LogView,
     add_readers,
     add_sources,
-    bound,
+    bound_of,
     remove_readers,
     remove_sources,
 )
@@ -120,7 +120,7 @@ def change_members(epochs: Epochs, log: LogView, out: LogView, worker: int, epoc
     joining = list_changes(epochs, worker, current, epoch, True)
     if joining > 0:
         members = epochs.changes[worker, :joining]
-        if add_sources(out, members, bound(out, worker)) == 0:
+        if add_sources(out, members, bound_of(out, worker)) == 0:
             return False
         add_readers(log, members, position)
         hand_over(epochs, worker, joining, epoch, position)

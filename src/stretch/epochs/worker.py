@@ -19,18 +19,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from stretch.buffer.ready_log_kernels import (
+from stretch.epochs.calls import (
     advance,
+    join,
+    note_next_epoch,
     publish_rows,
     ready_end,
     release_to,
     report_speed,
-    request_merge,
     reserve_rows,
+    switch_epoch,
     wait_for_entries,
-    wait_for_staging,
+    wait_for_rows,
 )
-from stretch.epochs.kernels import join, note_next_epoch, switch_epoch
 from stretch.epochs.layout import (
     BUSY_NS,
     ENTRIES,
@@ -51,10 +52,10 @@ from stretch.epochs.layout import (
     TOO_MANY_KEYS,
     WAIT_NS,
     WATERMARK,
-    Epochs,
 )
 from stretch.native.atomics import load_acquire
 from stretch.native.jit import specialised
+from stretch.native.outline import field_loaders
 from stretch.native.system import now_ns
 from stretch.native.waiting import WAIT_STOPPED, deadline_after
 from stretch.operator.extract import FULL, Scratch
@@ -80,11 +81,16 @@ DATA, CONTROL = 0, 2
 
 
 class Station(NamedTuple):
-    """Everything that a worker works with."""
+    """Everything that a worker works with; `epochs`, `log` and `out` are addresses of view boxes."""
 
-    epochs: Epochs
-    log: Any
-    out: Any
+    epochs: int
+    log: int
+    out: int
+    workers: Any  # epochs.workers
+    mapping: Any
+    stop: Any
+    times: Any  # of the log
+    refs: Any
     tables: Tables
     inputs: Any
     outs: Any
@@ -93,25 +99,32 @@ class Station(NamedTuple):
     scratch: Scratch
 
 
-def make_worker(program: Program) -> Callable[[Station, int], int]:
-    """Compile the loop of a program; it runs until stopped and returns why."""
+def make_worker(program: Program, sample: Station) -> Callable[[int, int], int]:
+    """Compile the loop of a program, `run(station, worker)`; it runs until stopped and returns why.
+
+    `station` is the address of a `ViewBox` with a `Station` of the sample's types.
+    """
+    at = field_loaders(sample)
+    load_log, load_out, load_epochs, load_mapping = at.log, at.out, at.epochs, at.mapping
+    load_workers, load_times, load_refs, load_stop = at.workers, at.times, at.refs, at.stop
     size, advance_by, step_size, has_panes = program.timing
-    apply_keys = _make_apply_keys(program)
-    expire = _make_expire(program)
-    find_keys = _make_find_keys(program)
+    apply_keys = _make_apply_keys(program, at)
+    expire = _make_expire(program, at)
+    find_keys = _make_find_keys(program, at)
 
     @specialised
     def process(station, worker, first, last):  # type: ignore[no-untyped-def]
         """Process the entries [first, last); stop early after a switch that sends this worker to the pool."""
-        epochs, log = station.epochs, station.log
-        row = epochs.workers[worker]
-        mask = len(log.times) - 1
-        mapping = epochs.mapping[row[EPOCH] % EPOCHS_MAX]
+        log, out, epochs = load_log(station), load_out(station), load_epochs(station)
+        row, mappings = load_workers(station)[worker], load_mapping(station)
+        times, refs = load_times(station), load_refs(station)
+        mask = len(times) - 1
+        mapping = mappings[row[EPOCH] % EPOCHS_MAX]
         low, high, count = 0, -1, 0
         segment_end = -(1 << 62)  # no table chosen yet
         next_right = -(1 << 62)
         for position in range(first, last):
-            time, ref = log.times[position & mask], log.refs[position & mask]
+            time, ref = times[position & mask], refs[position & mask]
             if ref & 3 == CONTROL:
                 note_next_epoch(epochs, worker, ref >> 8, time)
                 continue
@@ -123,10 +136,13 @@ def make_worker(program: Program) -> Callable[[Station, int], int]:
                         return status
                     release_to(log, worker, position)
                     row[POSITION] = position
-                    status = switch_epoch(epochs, log, station.out, worker, position, time)
+                    if row[HAS_WATERMARK] != 0:
+                        # Nobody may wait for this worker's results while it waits at the barrier (K3).
+                        advance(out, worker, 2 * (row[WATERMARK] + 1))
+                    status = switch_epoch(epochs, log, out, worker, position, time)
                     if status != OK or row[EPOCH] == IN_POOL:
                         return status
-                    mapping = epochs.mapping[row[EPOCH] % EPOCHS_MAX]
+                    mapping = mappings[row[EPOCH] % EPOCHS_MAX]
                     next_right = -(1 << 62)
                 if time >= next_right:
                     status = apply_keys(station, worker, low, high, count)
@@ -167,11 +183,11 @@ def make_worker(program: Program) -> Callable[[Station, int], int]:
     @specialised
     def run(station, worker):  # type: ignore[no-untyped-def]
         """Work until stopped: in the pool, waiting for entries, or on a batch of them."""
-        epochs, log = station.epochs, station.log
-        row = epochs.workers[worker]
+        log, out, epochs = load_log(station), load_out(station), load_epochs(station)
+        row, stop = load_workers(station)[worker], load_stop(station)
         while True:
             # load_acquire: pairs with the store_release of who stops the job.
-            if load_acquire(epochs.stop, 0) != 0:
+            if load_acquire(stop, 0) != 0:
                 return STOPPED
             if row[EPOCH] == IN_POOL:
                 status = join(epochs, worker)
@@ -197,22 +213,32 @@ def make_worker(program: Program) -> Callable[[Station, int], int]:
                 continue
             release_to(log, worker, row[POSITION])
             if row[HAS_WATERMARK] != 0:
-                advance(station.out, worker, 2 * (row[WATERMARK] + 1))
+                advance(out, worker, 2 * (row[WATERMARK] + 1))
             if done > 0:
-                report_speed(log, worker, spent / done)
+                report_speed(log, worker, spent, done)
 
     return run
 
 
-def _make_find_keys(program: Program) -> Callable[..., int]:
+def _make_find_keys(program: Program, at: Any) -> Callable[..., int]:
     """Compile the extraction of keys, for the input that an entry names."""
+    load_inputs, load_tables, load_scratch = at.inputs, at.tables, at.scratch
 
     def for_input(number: int) -> Callable[..., int]:
         extract = program.extracts[number]
 
         @specialised
         def last_input(station, mapping, worker, ref, time, count):  # type: ignore[no-untyped-def]
-            return extract(station.inputs, station.tables, mapping, worker, ref >> 8, time, station.scratch, count)
+            return extract(
+                load_inputs(station),
+                load_tables(station),
+                mapping,
+                worker,
+                ref >> 8,
+                time,
+                load_scratch(station),
+                count,
+            )
 
         if number + 1 == len(program.extracts):
             return last_input
@@ -229,13 +255,14 @@ def _make_find_keys(program: Program) -> Callable[..., int]:
     return for_input(0)
 
 
-def _make_apply_keys(program: Program) -> Callable[..., int]:
+def _make_apply_keys(program: Program, at: Any) -> Callable[..., int]:
     """Compile the update of tables `low` to `high` with the keys in scratch."""
     shape, step = program.shape, program.step
+    load_inputs, load_tables, load_scratch = at.inputs, at.tables, at.scratch
 
     @specialised
     def apply_keys(station, worker, low, high, count):  # type: ignore[no-untyped-def]
-        tables, scratch = station.tables, station.scratch
+        inputs, tables, scratch = load_inputs(station), load_tables(station), load_scratch(station)
         for table in range(low, high + 1):
             for index in range(count):
                 group = scratch.groups[index]
@@ -243,22 +270,23 @@ def _make_apply_keys(program: Program) -> Callable[..., int]:
                 if tables.directory[record + TAG] != table:
                     if not create_table(tables, shape, worker, group, table):
                         return STATE_FULL
-                at = find_or_create(
+                entry = find_or_create(
                     tables, shape, worker, record, scratch.keys[index], scratch.seconds[index], scratch.codes[index]
                 )
-                if at == HEAP_FULL:
+                if entry == HEAP_FULL:
                     return STATE_FULL
-                step(station.inputs, tables, at, scratch.rows[index], 0)
+                step(inputs, tables, entry, scratch.rows[index], 0)
         return OK
 
     return apply_keys
 
 
-def _make_expire(program: Program) -> Callable[..., int]:
+def _make_expire(program: Program, at: Any) -> Callable[..., int]:
     """Compile the report of all windows that end between two watermarks (Paper: forwardAndShift)."""
     shape = program.shape
     size, advance_by, step_size, has_panes = program.timing
-    report_group = _make_report_group(program)
+    report_group = _make_report_group(program, at)
+    load_tables, load_workers = at.tables, at.workers
 
     @specialised
     def earliest_table(tables, mapping, worker):  # type: ignore[no-untyped-def]
@@ -275,7 +303,7 @@ def _make_expire(program: Program) -> Callable[..., int]:
 
     @specialised
     def expire(station, worker, mapping, before, watermark):  # type: ignore[no-untyped-def]
-        tables = station.tables
+        tables = load_tables(station)
         left = ((before - size) // advance_by + 1) * advance_by
         while left + size <= watermark:
             earliest = earliest_table(tables, mapping, worker)
@@ -286,7 +314,7 @@ def _make_expire(program: Program) -> Callable[..., int]:
             left = max(left, ((begin - size) // advance_by + 1) * advance_by if has_panes else begin)
             if left + size > watermark:
                 return OK
-            station.epochs.workers[worker, NOW] = left + size
+            load_workers(station)[worker, NOW] = left + size
             first = left // step_size
             last = first + (size // step_size if has_panes else 1)
             dropped = first + (advance_by // step_size if has_panes else 1)
@@ -303,10 +331,11 @@ def _make_expire(program: Program) -> Callable[..., int]:
     return expire
 
 
-def _make_report_group(program: Program) -> Callable[..., int]:
+def _make_report_group(program: Program, at: Any) -> Callable[..., int]:
     """Compile the report of one window of one group, from its only table or from the merge of several."""
     shape, merge = program.shape, program.merge
-    report_entries = _make_report_entries(program)
+    report_entries = _make_report_entries(program, at)
+    load_tables = at.tables
 
     @specialised
     def merge_tables(tables, worker, group, first, last, total, record):  # type: ignore[no-untyped-def]
@@ -342,7 +371,7 @@ def _make_report_group(program: Program) -> Callable[..., int]:
 
     @specialised
     def report_group(station, worker, group, first, last, right):  # type: ignore[no-untyped-def]
-        tables = station.tables
+        tables = load_tables(station)
         found, total, only = 0, 0, 0
         for table in range(first, last):
             record = record_of(shape, group, table)
@@ -367,31 +396,33 @@ def _make_report_group(program: Program) -> Callable[..., int]:
     return report_group
 
 
-def _make_report_entries(program: Program) -> Callable[..., int]:
+def _make_report_entries(program: Program, at: Any) -> Callable[..., int]:
     """Compile the writing of rows: the entries of a block, one row each, into the output's staging."""
     shape, write = program.shape, program.write
+    load_tables, load_outs, load_out, load_workers = at.tables, at.outs, at.out, at.workers
+    load_times, load_ranks = at.out_times, at.out_ranks
 
     @specialised
     def report_entries(station, worker, group, right, block, count):  # type: ignore[no-untyped-def]
-        out, tables = station.out, station.tables
-        mask = len(station.out_times) - 1
+        out, outs, tables = load_out(station), load_outs(station), load_tables(station)
+        times, ranks = load_times(station), load_ranks(station)
+        mask = len(times) - 1
         done = 0
         while done < count:
             rows = min(count - done, ROWS_RESERVED)
             first = reserve_rows(out, worker, rows)
             if first == FULL:
-                request_merge(out)
-                if wait_for_staging(out, worker, rows, deadline_after(WAIT_ROUND_NS)) == WAIT_STOPPED:
+                if wait_for_rows(out, worker, rows, deadline_after(WAIT_ROUND_NS)) == WAIT_STOPPED:
                     return STOPPED
                 continue
             for number in range(rows):
                 index = (first + number) & mask
-                station.out_times[index] = right
-                station.out_ranks[index] = group
-                write(station.outs, tables, block + (done + number) * shape.entry_words, index)
+                times[index] = right
+                ranks[index] = group
+                write(outs, tables, block + (done + number) * shape.entry_words, index)
             publish_rows(out, worker, rows)
             done += rows
-        station.epochs.workers[worker, RESULTS] += count
+        load_workers(station)[worker, RESULTS] += count
         return OK
 
     return report_entries

@@ -87,6 +87,12 @@ def _options(*, inline: bool, nogil: bool) -> dict[str, Any]:
     }
 
 
+def kernel_options() -> dict[str, Any]:
+    """Return the options for functions that are called by address, which have no inlining or GIL to decide on."""
+    options = _options(inline=False, nogil=True)
+    return {name: options[name] for name in ("error_model", "fastmath", "boundscheck", "_nrt")}
+
+
 @overload
 def kernel(function: Function) -> Function: ...
 @overload
@@ -118,13 +124,23 @@ def kernel(
     return compile_kernel if function is None else compile_kernel(function)
 
 
-def specialised(function: Function) -> Function:
+@overload
+def specialised(function: Function) -> Function: ...
+@overload
+def specialised(*, inline: bool = False) -> Callable[[Function], Function]: ...
+def specialised(
+    function: Function | None = None, *, inline: bool = False
+) -> Function | Callable[[Function], Function]:
     """Compile a closure over user functions: the options of `kernel`, never cached.
 
     The closure is compiled once per process and inlines what it closes over. Keep it small: everything that does not
     touch a user's function belongs in a `kernel`, which compiles once and may be cached.
     """
-    return _compile(function, _options(inline=False, nogil=True))
+
+    def compile_closure(plain: Function) -> Function:
+        return _compile(plain, _options(inline=inline, nogil=True))
+
+    return compile_closure if function is None else compile_closure(function)
 
 
 def user_function(function: Function) -> Function:

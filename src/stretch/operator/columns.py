@@ -81,6 +81,11 @@ class Result(NamedTuple):
         """The type of the array that workers write."""
         return np.int32 if self.type.name == "string" else dtype_of(self.type)
 
+    def arrays(self) -> list[tuple[str, Any]]:
+        """Return the names and types of the arrays that hold it."""
+        valid = [(f"{self.name}:valid", np.uint8)] if self.nullable else []
+        return [(self.name, self.dtype), *valid]
+
 
 def dtype_of(type_: Type) -> Any:
     """Return the NumPy type of a scalar column's values."""

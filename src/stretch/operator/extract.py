@@ -43,7 +43,7 @@ def make_scratch() -> Scratch:
 def make_extract_ids(source: int, column: int, groups: int) -> Extract:
     """Keys are the texts of a list."""
 
-    @specialised
+    @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
         row = inputs[source][column]
         start = np.int64(row.starts[index])
@@ -68,7 +68,7 @@ def make_extract_ids(source: int, column: int, groups: int) -> Extract:
 def make_extract_id(source: int, column: int, groups: int) -> Extract:
     """The key is one text."""
 
-    @specialised
+    @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
         if count + 1 > SCRATCH_KEYS:
             return FULL
@@ -89,7 +89,7 @@ def make_extract_id(source: int, column: int, groups: int) -> Extract:
 def make_extract_int(source: int, column: int, groups: int) -> Extract:
     """The key is one int."""
 
-    @specialised
+    @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
         if count + 1 > SCRATCH_KEYS:
             return FULL
@@ -110,7 +110,7 @@ def make_extract_int(source: int, column: int, groups: int) -> Extract:
 def make_extract_ints(source: int, column: int, groups: int, distinct: bool) -> Extract:
     """Keys are the ints of a list; with `distinct` each once, found by looking back, since lists are short."""
 
-    @specialised
+    @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
         row = inputs[source][column]
         start = np.int64(row.starts[index])
@@ -145,7 +145,7 @@ def make_extract_nothing(groups: int) -> Extract:
     code_of_nothing = 0
     group_of_nothing = 0 % groups
 
-    @specialised
+    @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
         if count + 1 > SCRATCH_KEYS:
             return FULL
@@ -170,7 +170,7 @@ def make_extract_pairs(
     """
     reach = SCRATCH_KEYS if distance is None else distance
 
-    @specialised
+    @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
         row = inputs[source][column]
         start = np.int64(row.starts[index])
@@ -217,7 +217,7 @@ def make_extract_pairs(
 def make_extract_every_group(groups: int) -> Extract:
     """Keys are the ints from 0 to groups - 1, each its own group: every tuple goes to every group."""
 
-    @specialised
+    @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
         if count + groups > SCRATCH_KEYS:
             return FULL
@@ -236,7 +236,7 @@ def make_extract_every_group(groups: int) -> Extract:
 def make_extract_function(view: Any, keys: Any, to_words: Any, groups: int, distinct: bool) -> Extract:
     """Keys are what a function of the user yields; `view` makes the tuple it sees, `to_words` hashes a key."""
 
-    @specialised
+    @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
         first = count
         for made in keys(view(inputs, index, time)):

@@ -44,7 +44,7 @@ def make_count(word: int, source: int, valid: int | None, following: Step) -> St
     """Count tuples, or those whose column is valid."""
     if valid is None:
 
-        @specialised
+        @specialised(inline=True)
         def step(inputs, tables, at, index, time):  # type: ignore[no-untyped-def]
             tables.heap[at + word] += 1
             following(inputs, tables, at, index, time)
@@ -53,7 +53,7 @@ def make_count(word: int, source: int, valid: int | None, following: Step) -> St
 
     position = valid
 
-    @specialised
+    @specialised(inline=True)
     def step_valid(inputs, tables, at, index, time):  # type: ignore[no-untyped-def]
         tables.heap[at + word] += np.int64(inputs[source][position][index])
         following(inputs, tables, at, index, time)
@@ -65,7 +65,7 @@ def make_accumulate(kind: str, word: int, source: int, column: int, valid: int, 
     """Take a value into a sum, minimum, maximum, first or last."""
     combine = COMBINE[kind]
 
-    @specialised
+    @specialised(inline=True)
     def step_float(inputs, tables, at, index, time):  # type: ignore[no-untyped-def]
         if inputs[source][valid][index]:
             value = np.float64(inputs[source][column][index])
@@ -73,7 +73,7 @@ def make_accumulate(kind: str, word: int, source: int, column: int, valid: int, 
             tables.heap[at + word] += 1
         following(inputs, tables, at, index, time)
 
-    @specialised
+    @specialised(inline=True)
     def step_int(inputs, tables, at, index, time):  # type: ignore[no-untyped-def]
         if inputs[source][valid][index]:
             value = np.int64(inputs[source][column][index])
@@ -88,7 +88,7 @@ def make_keep(kind: str, word: int, source: int, column: int, valid: int, is_flo
     """Keep the first or last value, null or not: state is `[1 + validity, value]`, 0 before any tuple."""
     keep_first = kind == "first"
 
-    @specialised
+    @specialised(inline=True)
     def step(inputs, tables, at, index, time):  # type: ignore[no-untyped-def]
         if not keep_first or tables.heap[at + word] == 0:
             tables.heap[at + word] = 1 + np.int64(inputs[source][valid][index])
@@ -105,7 +105,7 @@ def make_merge(kind: str, word: int, is_float: bool, following: Step) -> Step:
     """Merge a reduction's state of a later pane into that of an earlier one."""
     if kind == "count":
 
-        @specialised
+        @specialised(inline=True)
         def merge_count(tables, at, other):  # type: ignore[no-untyped-def]
             tables.heap[at + word] += tables.heap[other + word]
             following(tables, at, other)
@@ -114,7 +114,7 @@ def make_merge(kind: str, word: int, is_float: bool, following: Step) -> Step:
     if kind in ("first", "last"):
         keep_first = kind == "first"
 
-        @specialised
+        @specialised(inline=True)
         def merge_kept(tables, at, other):  # type: ignore[no-untyped-def]
             if not keep_first or tables.heap[at + word] == 0:
                 tables.heap[at + word] = tables.heap[other + word]
@@ -124,14 +124,14 @@ def make_merge(kind: str, word: int, is_float: bool, following: Step) -> Step:
         return merge_kept
     combine = COMBINE[kind]
 
-    @specialised
+    @specialised(inline=True)
     def merge_float(tables, at, other):  # type: ignore[no-untyped-def]
         if tables.heap[other + word] > 0:
             tables.floats[at + word + 1] = combine(tables.floats[at + word + 1], tables.floats[other + word + 1])
             tables.heap[at + word] += tables.heap[other + word]
         following(tables, at, other)
 
-    @specialised
+    @specialised(inline=True)
     def merge_int(tables, at, other):  # type: ignore[no-untyped-def]
         if tables.heap[other + word] > 0:
             tables.heap[at + word + 1] = combine(tables.heap[at + word + 1], tables.heap[other + word + 1])
@@ -145,7 +145,7 @@ def make_write(kind: str, word: int, out: int, is_float: bool, following: Step) 
     """Write a reduction's result to output array `out`, and its validity behind it."""
     if kind == "count":
 
-        @specialised
+        @specialised(inline=True)
         def write_count(outs, tables, at, index):  # type: ignore[no-untyped-def]
             outs[out][index] = tables.heap[at + word]
             following(outs, tables, at, index)
@@ -153,7 +153,7 @@ def make_write(kind: str, word: int, out: int, is_float: bool, following: Step) 
         return write_count
     kept, mean = kind in ("first", "last"), kind == "mean"
 
-    @specialised
+    @specialised(inline=True)
     def write(outs, tables, at, index):  # type: ignore[no-untyped-def]
         count = tables.heap[at + word]
         outs[out + 1][index] = count > 1 if kept else count > 0
@@ -172,7 +172,7 @@ def make_write(kind: str, word: int, out: int, is_float: bool, following: Step) 
 def make_write_key(word: int, out: int, following: Step) -> Step:
     """Write a key of one word."""
 
-    @specialised
+    @specialised(inline=True)
     def write(outs, tables, at, index):  # type: ignore[no-untyped-def]
         outs[out][index] = tables.heap[at + word]
         following(outs, tables, at, index)
@@ -183,7 +183,7 @@ def make_write_key(word: int, out: int, following: Step) -> Step:
 def make_write_id_pair(out: int, following: Step) -> Step:
     """Write a key of two ids in one word."""
 
-    @specialised
+    @specialised(inline=True)
     def write(outs, tables, at, index):  # type: ignore[no-untyped-def]
         outs[out][index] = tables.heap[at] & 0xFFFFFFFF
         outs[out + 1][index] = tables.heap[at] >> 32

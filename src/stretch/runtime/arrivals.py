@@ -52,7 +52,7 @@ class Arrivals:
             return batch.slice(0, 0)
         return self.advance(int(times.max()) - self._disorder, batch.slice(0, 0))
 
-    def advance(self, watermark: int, nothing: pa.RecordBatch) -> pa.RecordBatch:
+    def advance(self, watermark: int, nothing: pa.RecordBatch | None) -> pa.RecordBatch | None:
         """Promise that no tuple before `watermark` follows; return the tuples that may go on, or `nothing`."""
         self.watermark = max(self.watermark, watermark)
         if self._waiting is None:
@@ -62,8 +62,8 @@ class Arrivals:
         self._waiting = self._waiting.slice(ready)
         return released
 
-    def flush(self, nothing: pa.RecordBatch) -> pa.RecordBatch:
-        """Return all that waits: the source has ended."""
+    def flush(self, nothing: pa.RecordBatch | None) -> pa.RecordBatch | None:
+        """Return all that waits, or `nothing`: the source has ended."""
         waiting, self._waiting = self._waiting, None
         return nothing if waiting is None else waiting
 

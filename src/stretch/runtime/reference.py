@@ -186,7 +186,7 @@ class SharedNothingEngine(ReferenceEngine):
         )
 
 
-EngineName = Literal["reference", "shared-nothing"]
+EngineName = Literal["reference", "shared-nothing", "compiled"]
 
 
 def make_engine(

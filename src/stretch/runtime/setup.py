@@ -13,6 +13,7 @@ from stretch.operator.spec import as_inputs
 from stretch.runtime.engine import Engine
 from stretch.runtime.ingress import Disorder
 from stretch.runtime.job import Job
+from stretch.runtime.compiled import CompiledEngine
 from stretch.runtime.reference import EngineName, VirtualEngine, chain_engine, make_engine
 from stretch.schema import Schema
 
@@ -69,6 +70,8 @@ def setup(
         plan = make_plan(operator, schemas, time, resolution)
         streams = [stream for stream, count in zip(plan.streams, counts, strict=True) for _ in range(count)]
         disorder = _disorder(watermark, plan)
+        if engine == "compiled":
+            return CompiledEngine(plan, streams, parallelism, pool, disorder, idle_seconds, clock)
         return make_engine(engine, plan, streams, parallelism, pool, disorder, idle_seconds, seed, clock)
 
     declared = [stream.schema for stream in (operator.inputs if inputs is None else as_inputs(inputs))]

@@ -135,6 +135,15 @@ class Sources:
 def rows_of(batch: pa.RecordBatch, stream: Stream, source: int) -> list[Row]:
     """Return the rows of a batch as functions will see them."""
     where = f"source {source} (input {stream.index})"
+    times = check_times(batch, stream, source)
+    columns = [to_python(read_column(batch, name, type_, where), type_) for name, type_ in stream.schema.columns]
+    timestamps = to_python(times, stream.time_type)
+    return list(zip(timestamps, zip(*columns, strict=True), strict=True)) if columns else [(t, ()) for t in timestamps]
+
+
+def check_times(batch: pa.RecordBatch, stream: Stream, source: int) -> pa.Array:
+    """Return the time column of a batch, or say what is wrong with it."""
+    where = f"source {source} (input {stream.index})"
     times = read_column(batch, stream.time, stream.time_type, where)
     if times.null_count:
         raise InputError(
@@ -143,6 +152,4 @@ def rows_of(batch: pa.RecordBatch, stream: Stream, source: int) -> list[Row]:
             why="a tuple without event time belongs to no window",
             do="filter those rows out first",
         )
-    columns = [to_python(read_column(batch, name, type_, where), type_) for name, type_ in stream.schema.columns]
-    timestamps = to_python(times, stream.time_type)
-    return list(zip(timestamps, zip(*columns, strict=True), strict=True)) if columns else [(t, ()) for t in timestamps]
+    return times

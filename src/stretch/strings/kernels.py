@@ -1,276 +1,330 @@
-"""proto header"""
+"""Interning: from rows of text to ids, without a lock.
+
+What
+    `intern_rows` takes rows block by block (some 128 texts) through four loops: find where the texts are; hash each
+    and look at the one record that its slot names; add the texts that this did not find; raise `until`. The second
+    loop has no branch that depends on the data, so that the cache misses of many texts overlap.
+
+Invariants
+    S1  A slot of the table changes from empty to one id and never again, until a sweep, which is alone, rebuilds all.
+    S2  A record is written before its id is in the table, by the one thread that took the id, and afterwards only
+        its UNTIL changes, upwards, until a sweep frees it.
+    S3  **No text has two ids.** Everybody looks for a text through the same slots in the same order (its hash, one
+        slot on at a time) and adds it at the first empty one, by a compare_exchange from empty. Of two that add the
+        same text one succeeds; the other finds the winner's id in that slot, compares and takes it. As slots do not
+        change back (S1), no text is behind an empty slot. A sweep keeps one id per text, for it only moves ids.
+    S4  **No two texts have one id**: ids found are compared byte by byte; hashes and tags only save comparisons. An id
+        is given out once between two sweeps, because TAKEN only grows.
+    S5  **No id is given out again while something may name it.** A sweep frees ids with `until <= MARK` only. MARK
+        comes from the engine: everything that named such an id has left. What may name it later has found the id in
+        the table and raised its `until` above MARK before it went out (TOO_LATE refuses other times), and a sweep
+        waits for those inside. So do decoders: an undecoded result holds its ids by `until`, not by being inside.
+    S6  What is alone may stop between two rows only: a row with NO_ROOM is done again from its beginning. What it
+        had added is found then.
+
+Who writes what
+    | what                        | who                                                         |
+    |-----------------------------|-------------------------------------------------------------|
+    | records, hashes             | who took the id, before it is in the table; sweeps           |
+    | records[UNTIL] afterwards   | everyone inside, by compare_exchange, upwards                |
+    | table                       | everyone inside, by compare_exchange from 0; sweeps          |
+    | texts                       | who moved TEXT_END past it by compare_exchange; sweeps       |
+    | TAKEN, LOST                 | everyone inside, by fetch_add; sweeps                        |
+    | MARK                        | the engine, upwards                                          |
+    | free, the limits and sizes  | sweeps                                                       |
+    | TextColumn, outputs         | the one thread that interns them                             |
+
+Memory order
+    The compare_exchange that puts an id into the table releases its record and hash; the load_acquire of the slot
+    pairs with it. A worker reads `hashes[id]` without being inside: it got the id through a buffer whose release and
+    acquire come after these. UNTIL needs no order of its own: only sweeps read it, and `access` orders these.
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
-import numpy.typing as npt
 
-from stretch.native.atomics import compare_exchange, fetch_add, load_acquire, load_relaxed
+from stretch.native.atomics import Cells, compare_exchange, fetch_add, load_acquire, load_relaxed
 from stretch.native.jit import kernel
-from stretch.native.waiting import WAIT_AGAIN, WAIT_STOPPED, deadline_after, wait_round, wake_all
-from stretch.strings.layout import *
-from stretch.strings.tokenise import *
+from stretch.strings.access import enter, leave
+from stretch.strings.layout import (
+    BASE,
+    DONE,
+    FIRST,
+    FIRST_ROW,
+    FREE,
+    FREE_COUNT,
+    FRESH,
+    HASH_MASK,
+    ID_COUNT_MAX,
+    ID_LIMIT,
+    INLINE_BYTES,
+    LATEST,
+    LENGTH,
+    LOST,
+    MARK,
+    NO_ROOM,
+    NULL_STOP,
+    OPEN,
+    RECORD_CELLS,
+    ROOM,
+    ROW,
+    SECOND,
+    STATUS,
+    TABLE_MASK,
+    TAKEN,
+    TEXT_END,
+    TEXT_LIMIT,
+    UNTIL,
+    VALUES,
+    DictionaryView,
+    Ids,
+    Longs,
+    TextColumn,
+    Words,
+)
+from stretch.strings.rows import begin_row, end_of_piece, find_runs, find_values, keep_distinct
+from stretch.strings.tokenise import Text, eight_bytes, hash_text
 
-_ID_MASK = np.uint64(ID_COUNT_MAX - 1)
-_TAG_MASK = np.uint64(2**63 - ID_COUNT_MAX)
-_ONE = np.uint64(1)
-_EIGHT = np.uint64(8)
-_ZERO = np.uint64(0)
-_INLINE = np.uint64(INLINE_BYTES)
-_NULL_LENGTH = np.uint64(2**64 - 1)
-PIECE_ROWS = 1024
-WAIT_NS = 60_000_000_000
+_1: Final = np.uint64(1)
+_2: Final = np.uint64(2)
+_3: Final = np.uint64(3)
+_7: Final = np.uint64(7)
+_8: Final = np.uint64(8)
+_32: Final = np.uint64(32)
+_RECORD_CELLS: Final = np.uint64(RECORD_CELLS)
+_LENGTH: Final = np.uint64(LENGTH)
+_FIRST: Final = np.uint64(FIRST)
+_SECOND: Final = np.uint64(SECOND)
+_INLINE: Final = np.uint64(INLINE_BYTES)
+_NULL_STOP: Final = np.uint64(NULL_STOP)
+_ID_COUNT: Final = np.uint64(ID_COUNT_MAX)
+_ID_MASK: Final = np.uint64(ID_COUNT_MAX - 1)
+_TAG_MASK: Final = np.uint64(2**63 - ID_COUNT_MAX)
+
+_MISSING: Final = -1  # stands for an id
+
 
 @kernel
-def enter(view):
-    control = view.control
-    attempt = 0
-    deadline = deadline_after(WAIT_NS)
-    while True:
-        ticket = load_acquire(control, OPENED)
-        value = load_acquire(control, INSIDE)
-        if value < CLOSED:
-            if compare_exchange(control, INSIDE, value, value + 1):
-                return DONE
-            continue
-        status = wait_round(control, OPENED, ticket, attempt, view.stop, deadline)
-        if status != WAIT_AGAIN:
-            return STOPPED if status == WAIT_STOPPED else TIMED_OUT
-        attempt += 1
+def intern_rows(
+    view: DictionaryView, column: TextColumn, until: Longs, ids: Ids, starts: Longs, first: int, row: int, last: int
+) -> tuple[int, int]:
+    """Intern rows from `row` to `last`; return a status and the row it stopped at.
+
+    Row r has the time until[r]; its ids go to ids[starts[r - first] : starts[r - first + 1]]. starts[row - first]
+    says where the output goes on.
+    """
+    place = column.place
+    place[FIRST_ROW] = first
+    place[ROOM] = len(ids)
+    status = np.int64(DONE)
+    while status == DONE and row < last:
+        status = enter(view)
+        if status != DONE:
+            break
+        place[LATEST] = load_acquire(view.control, MARK)  # acquire: pairs with the compare_exchange of `release`
+        status, stop = _intern_piece(view, column, until, ids, starts, row, end_of_piece(column, row, last))
+        leave(view)
+        if column.distinct:
+            keep_distinct(column.seen, place, ids, starts, row - first, stop - first)
+        row = stop
+    return status, row
+
 
 @kernel
-def leave(view):
-    if fetch_add(view.control, INSIDE, -1) == CLOSED + 1:
-        wake_all(view.control, EMPTIED)
+def _intern_piece(
+    view: DictionaryView, column: TextColumn, until: Longs, ids: Ids, starts: Longs, row: int, last: int
+) -> tuple[int, int]:
+    place = column.place
+    first = place[FIRST_ROW]
+    place[BASE] = starts[row - first]
+    place[OPEN] = 0
+    begin_row(column, until, starts, row, last, np.int64(0))
+    status = place[STATUS]
+    while status == DONE and place[ROW] < last:
+        if column.kind == VALUES:
+            count = find_values(column, until, starts, last)
+        else:
+            count = find_runs(column, until, starts, last)
+        output = ids[place[BASE] :]
+        _look_up(view, column, count, output)
+        settled = _settle(view, column, count, output)
+        place[BASE] += settled
+        status = place[STATUS] if settled == count else NO_ROOM
+    row = place[ROW]
+    while starts[row - first] > place[BASE]:  # S6
+        row -= 1
+    return status, row
 
-@kernel(inline=True)
-def slot_tag(hashed):
-    return np.int64((hashed >> _ONE) & _TAG_MASK)
-
-@kernel(inline=True)
-def raise_until(records, cell, until):
-    while True:
-        found = load_relaxed(records, cell)
-        if found >= until or compare_exchange(records, cell, found, until):
-            return
 
 @kernel
-def same_long_text(view, id_, length, first, text, start):
-    words = view.words
-    base = id_ * RECORD_CELLS
-    if words[base + LENGTH] != length or words[base + FIRST] != first:
-        return False
-    at = np.int64(words[base + SECOND]) + 1
-    stop = start + length
-    while start < stop:
-        word = eight_bytes(text, start, stop)
-        if view.texts[at] != word:
-            return False
-        at += 1
-        start += _EIGHT
-    return True
-
-@kernel
-def take_id(control):
-    pass
-
-@kernel
-def store_text(view, id_, hashed, length, first, second, until, text, start):
-    """-> fill"""
-    control = view.control
-    words = view.words
-    base = id_ * RECORD_CELLS
-    if length > _INLINE:
-        cells = np.int64((length + np.uint64(7)) >> np.uint64(3))
-        while True:
-            at = load_relaxed(control, TEXT_END)
-            if at + 1 + cells > control[TEXT_LIMIT]:
-                return False
-            if compare_exchange(control, TEXT_END, at, at + 1 + cells):
-                break
-        view.texts[at] = (length << np.uint64(32)) | np.uint64(id_)
-        second = np.uint64(at)
-        stop = start + length
-        while start < stop:
-            word = eight_bytes(text, start, stop)
-            at += 1
-            view.texts[at] = word
-            start += _EIGHT
-    view.records[base + UNTIL] = until
-    words[base + LENGTH] = length
-    words[base + FIRST] = first
-    words[base + SECOND] = second
-    view.hashes[id_] = hashed
-    return True
-
-@kernel
-def find_or_add(view, hashed, length, first, second, until, text, start):
-    control = view.control
-    if length == _NULL_LENGTH:
-        return 0
-    masked = hashed & np.uint64(control[HASH_MASK])
-    mask = control[TABLE_MASK]
-    tag = slot_tag(masked)
-    slot = np.int64(masked) & mask
-    mine = 0
-    while True:
-        found = load_acquire(view.table, slot)
-        if found == 0:
-            if mine == 0:
-                number = fetch_add(control, TAKEN, 1)
-                if number >= control[ID_LIMIT]:
-                    return -1
-                free_count = control[FREE_COUNT]
-                mine = np.int64(view.free[number]) if number < free_count else control[FRESH] + number - free_count
-                if not store_text(view, mine, hashed, length, first, second, until, text, start):
-                    view.records[mine * RECORD_CELLS + UNTIL] = FREE
-                    fetch_add(control, LOST, 1)
-                    return -1
-            if compare_exchange(view.table, slot, 0, tag | mine):
-                return mine
-            continue
-        if found & ~(ID_COUNT_MAX - 1) == tag:
-            id_ = found & (ID_COUNT_MAX - 1)
-            base = id_ * RECORD_CELLS
-            if length > _INLINE:
-                same = same_long_text(view, id_, length, first, text, start)
-            else:
-                same = view.words[base + LENGTH] == length and view.words[base + FIRST] == first and view.words[base + SECOND] == second
-            if same:
-                raise_until(view.records, base + UNTIL, until)
-                if mine != 0:
-                    view.records[mine * RECORD_CELLS + UNTIL] = FREE
-                    fetch_add(control, LOST, 1)
-                return id_
-        slot = (slot + 1) & mask
-
-
-@kernel(inline=True)
-def find_runs(column, row, last, at, open_run, state_base, until, out_starts, first):
-    """fill bounds"""
-    pass
-
-@kernel
-def intern_words(view, column, until, first, row, last, out_ids, out_starts, which):
-    text = column.text
-    single = column.single
-    bounds = column.bounds
-    untils = column.untils
-    table = view.table
-    words = view.words
-    records = view.records
+def _look_up(view: DictionaryView, column: TextColumn, count: int, ids: Ids) -> None:
+    """Give texts the id that the first slot of their hash names, or _MISSING if that is another text's."""
+    bounds, text = column.bounds, column.text
+    table, words = view.table, view.words
     mask = np.uint64(view.control[TABLE_MASK])
     hash_mask = np.uint64(view.control[HASH_MASK])
-    base = out_starts[row - first]
-    at = np.uint64(column.row_offsets[row])
-    end = np.uint64(column.row_offsets[row+1])
-    opened = _ZERO
-    edge = _ZERO
-    tags = column.kind == HASHTAGS
-    while row < last:
-        # fill
-        done = _ZERO
-        while edge < np.uint64(2 * BLOCK_TEXTS):
-            if at < end:
-                bits = run_bits(single, at, end, tags)
-                changes = bits ^ ((bits << _ONE) | opened)
-                while changes != _ZERO:
-                    bounds[edge] = at + lowest_bit(changes)
-                    edge += _ONE
-                    changes &= changes - _ONE
-                opened = bits >> np.uint64(63)
-                at += np.uint64(64)
-            else:
-                if opened:
-                    bounds[edge] = end
-                    edge += _ONE
-                    opened = _ZERO
-                for k in range(done, edge>>_ONE):
-                    untils[k] = until[row]
-                done = edge >> _ONE
-                row += 1
-                out_starts[row - first] = base + np.int64(done)
-                if row == last:
-                    break
-                at = np.uint64(column.row_offsets[row])
-                end = np.uint64(column.row_offsets[row+1])
-        count = edge >> _ONE
-        for k in range(done, count):
-            untils[k] = until[row]
-        for k in range(count):
-            start = bounds[np.uint64(2)*k]
-            stop = bounds[np.uint64(2)*k+_ONE]
-            hashed, one, two = hash_text(text, start, stop)
-            hashed &= hash_mask
-            found = np.uint64(load_acquire(table, hashed & mask))
-            id_ = found & np.uint64(ID_COUNT_MAX - 1)
-            cell = id_ * np.uint64(RECORD_CELLS)
-            same = (((found ^ np.uint64(slot_tag(hashed))) < np.uint64(ID_COUNT_MAX)) & (words[cell + np.uint64(LENGTH)] == stop-start) & (words[cell + np.uint64(FIRST)] == one) & (words[cell+np.uint64(SECOND)] == two))
-            out_ids[np.uint64(base)+k] = np.int64(id_) if same else -1
-        for k in range(count):
-            id_ = np.int64(out_ids[np.uint64(base)+k])
-            if id_ >= 0:
-                if load_relaxed(records, id_ * RECORD_CELLS) < untils[k]:
-                    raise_until(records, id_ * RECORD_CELLS, untils[k])
-            else:
-                start = bounds[np.uint64(2)*k]
-                stop = bounds[np.uint64(2)*k+_ONE]
-                hashed, one, two = hash_text(text, start, stop)
-                id_ = find_or_add(view, hashed, stop-start, one, two, untils[k], text, start)
-                if id_ < 0:
-                    base += np.int64(k)
-                    while row > first and out_starts[row - first] > base:
-                        row -= 1
-                    return NO_ROOM, row
-                out_ids[np.uint64(base)+k] = id_
-        base += np.int64(count)
-        if edge & _ONE:
-            bounds[0] = bounds[edge-_ONE]
-            edge = _ONE
-        else: edge=_ZERO
-    return DONE, row
+    for number in range(count):
+        k = np.uint64(number)
+        start, stop = bounds[_2 * k], bounds[_2 * k + _1]
+        if stop == _NULL_STOP:
+            ids[k] = 0
+            continue
+        hashed, one, two = hash_text(text, start, stop)
+        hashed &= hash_mask
+        # acquire: pairs with the compare_exchange of `find_or_add`, which publishes the record
+        slot = np.uint64(load_acquire(table, hashed & mask))
+        id_ = slot & _ID_MASK
+        record = id_ * _RECORD_CELLS
+        # `&`, not `and`: one branch less for each. A long text never matches its second eight bytes.
+        same = (
+            ((slot ^ np.uint64(slot_tag(hashed))) < _ID_COUNT)
+            & (words[record + _LENGTH] == stop - start)
+            & (words[record + _FIRST] == one)
+            & (words[record + _SECOND] == two)
+            & (stop - start <= _INLINE)
+        )
+        ids[k] = np.int32(id_) if same else np.int32(_MISSING)
+
 
 @kernel
-def sweep(view, text_need):
-    control = view.control
-    records = view.records
-    mark = load_acquire(control, MARK)
-    taken = min(load_acquire(control, TAKEN), control[ID_LIMIT])
-    fresh = control[FRESH] + max(0, taken - control[FREE_COUNT])
-    live = highest = free_count = 0
-    for id_ in range(1, fresh):
-        if records[id_ * RECORD_CELLS] <= mark:
-            records[id_ * RECORD_CELLS] = FREE
-            view.free[free_count] = id_
-            free_count += 1
-        else:
-            live += 1
-            highest = id_
-    free_count -= fresh - 1 - highest
-    control[FRESH] = highest + 1
-    control[FREE_COUNT] = free_count
-    limit = max(control[ROOM_MIN], max(live, free_count))
-    limit = min(limit, len(view.hashes) - 1 - live)
-    control[ID_LIMIT] = limit
-    control[TAKEN] = 0
-    control[LOST] = 0
-    control[LIVE] = live
-    control[TEXT_LIMIT] = len(view.texts)
-    slots = 1
-    while slots < FILL * (live + limit):
-        slots *= 2
-    control[TABLE_MASK] = slots - 1
-    table = view.table
-    for slot in range(slots):
-        table[slot] = 0
-    mask = slots - 1
-    hash_mask = np.uint64(control[HASH_MASK])
-    for id_ in range(1, highest + 1):
-        if records[id_ * RECORD_CELLS] > mark:
-            masked = view.hashes[id_] & hash_mask
-            slot = np.int64(masked) & mask
-            while table[slot] != 0:
-                slot = (slot + 1) & mask
-            table[slot] = slot_tag(masked) | id_
-import os
-FILL = int(os.environ.get("FILL", "2"))
+def _settle(view: DictionaryView, column: TextColumn, count: int, ids: Ids) -> int:
+    """Find or add what `_look_up` missed and raise `until` of all; return how many texts were done."""
+    bounds, untils, records = column.bounds, column.untils, view.records
+    for number in range(count):
+        k = np.uint64(number)
+        id_ = np.int64(ids[k])
+        if id_ != _MISSING:
+            _raise_until(records, id_ * RECORD_CELLS + UNTIL, untils[k])
+            continue
+        id_ = find_or_add(view, column.text, bounds[_2 * k], bounds[_2 * k + _1], untils[k])
+        if id_ == _MISSING:
+            return number
+        ids[k] = id_
+    return count
+
+
+@kernel(inline=True)
+def _raise_until(records: Cells, cell: int, until: int) -> None:
+    found = load_relaxed(records, cell)
+    # Pairs with itself in other threads: the highest stays. `close` publishes it to the sweep.
+    while found < until and not compare_exchange(records, cell, found, until):
+        found = load_relaxed(records, cell)
+
+
+@kernel(inline=True)
+def slot_tag(hashed: np.uint64) -> int:
+    """Return the bits of a hash that go into a slot, as they stand there."""
+    return np.int64((hashed >> _1) & _TAG_MASK)
+
+
+@kernel
+def find_or_add(view: DictionaryView, text: Text, start: np.uint64, stop: np.uint64, until: int) -> int:
+    """Return the id of a text, raised to `until`; a new one if it has none (S3); _MISSING if there is no room."""
+    table, records = view.table, view.records
+    full_hash, one, two = hash_text(text, start, stop)
+    hashed = full_hash & np.uint64(view.control[HASH_MASK])
+    tag = slot_tag(hashed)
+    mask = view.control[TABLE_MASK]
+    place = np.int64(hashed & np.uint64(mask))
+    own = np.int64(0)
+    while True:
+        # acquire: pairs with the compare_exchange below, which publishes the record
+        slot = load_acquire(table, place)
+        if slot == 0:
+            if own == 0:
+                own = _new_record(view, text, start, stop, full_hash, one, two, until)
+                if own == 0:
+                    return _MISSING
+            # Publishes the record and the hash to the load_acquire of whoever looks it up.
+            if compare_exchange(table, place, 0, tag | own):
+                return own
+            continue  # somebody was faster: look what is there now
+        id_ = slot & (ID_COUNT_MAX - 1)
+        record = id_ * RECORD_CELLS
+        if slot - id_ == tag and _is_text(view.words, view.texts, record, text, start, stop, one, two):
+            _raise_until(records, record + UNTIL, until)
+            if own != 0:
+                _lose(view.control, records, own)
+            return id_
+        place = (place + 1) & mask
+
+
+@kernel
+def _is_text(
+    words: Words, texts: Words, record: int, text: Text, start: np.uint64, stop: np.uint64, one: np.uint64, two: np.uint64
+) -> bool:
+    if words[record + LENGTH] != stop - start or words[record + FIRST] != one:
+        return False
+    if stop - start <= _INLINE:
+        return bool(words[record + SECOND] == two)
+    index = np.int64(words[record + SECOND])
+    at = start
+    while at < stop:
+        index += 1
+        if texts[index] != eight_bytes(text, at, stop):
+            return False
+        at += _8
+    return True
+
+
+@kernel
+def _new_record(
+    view: DictionaryView,
+    text: Text,
+    start: np.uint64,
+    stop: np.uint64,
+    hashed: np.uint64,
+    one: np.uint64,
+    two: np.uint64,
+    until: int,
+) -> int:
+    """Take an id and write its record; return 0 if there is no room."""
+    control, words = view.control, view.words
+    number = fetch_add(control, TAKEN, 1)  # pairs with itself in other threads: each gets another number
+    if number >= control[ID_LIMIT]:
+        return 0
+    free_count = control[FREE_COUNT]
+    id_ = np.int64(view.free[number]) if number < free_count else control[FRESH] + number - free_count
+    if stop - start > _INLINE:
+        index = _store_long_text(control, view.texts, id_, text, start, stop)
+        if index < 0:
+            _lose(control, view.records, id_)
+            return 0
+        two = np.uint64(index)
+    record = id_ * RECORD_CELLS
+    words[record + LENGTH] = stop - start
+    words[record + FIRST] = one
+    words[record + SECOND] = two
+    view.records[record + UNTIL] = until
+    view.hashes[id_] = hashed
+    return id_
+
+
+@kernel
+def _lose(control: Cells, records: Cells, id_: int) -> None:
+    """Leave an id to the next sweep: it is in no slot and names nothing."""
+    records[id_ * RECORD_CELLS + UNTIL] = FREE
+    fetch_add(control, LOST, 1)  # pairs with itself in other threads; read by `live_count`
+
+
+@kernel
+def _store_long_text(
+    control: Cells, texts: Words, id_: int, text: Text, start: np.uint64, stop: np.uint64
+) -> int:
+    cells = 1 + np.int64((stop - start + _7) >> _3)
+    while True:
+        index = load_relaxed(control, TEXT_END)
+        if index + cells > control[TEXT_LIMIT]:
+            return -1
+        # Pairs with itself in other threads: each gets cells of its own.
+        if compare_exchange(control, TEXT_END, index, index + cells):
+            break
+    texts[index] = ((stop - start) << _32) | np.uint64(id_)
+    at = start
+    for cell in range(index + 1, index + cells):
+        texts[cell] = eight_bytes(text, at, stop)
+        at += _8
+    return index

@@ -4,12 +4,12 @@ What
     A dictionary gives every text an int32 id; 0 is null. All of its arrays are reserved once, at their largest size,
     and never move: the operating system gives a page when it is first touched. An id names a *record* of four cells,
     half a cache line, that holds texts of up to 16 bytes whole; longer ones have their first eight bytes there and
-    the whole in `texts`. The `table` finds the record of a text by its hash.
+    all of them in `texts`. The `table` finds the record of a text by its hash.
 
 Layout
     hashes[id]                  `stretch.windows.groups.hash_key` of the text: what workers read
     records[4 * id + UNTIL]     latest event time up to which something may still name the id; FREE if it names no text
-    records[4 * id + LENGTH]    bytes of the text; NO_LENGTH for id 0
+    records[4 * id + LENGTH]    bytes of the text
     records[4 * id + FIRST]     its first eight bytes, the first one lowest, zeros where it is shorter
     records[4 * id + SECOND]    its next eight bytes; for a text over 16 bytes the index of its header in `texts`
     table[slot]                 0 if empty, or 37 bits of a hash above the 26 bits of an id; see `slot_tag`
@@ -17,21 +17,21 @@ Layout
     free[k]                     ids below FRESH to give out first, in ascending order
     control[...]                the cells named below
 
-Who writes what is said in `kernels`.
+`kernels` says who writes what.
 """
 
 from __future__ import annotations
 
 import mmap
+import resource
 import sys
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from stretch.errors import StretchError
 from stretch.native.atomics import Cells
-from stretch.strings.tokenise import Text
+from stretch.strings.tokenise import Bytes, Text
 
 ID_BITS: Final = 26
 ID_COUNT_MAX: Final = 1 << ID_BITS
@@ -45,7 +45,9 @@ SECOND: Final = 3
 
 INLINE_BYTES: Final = 16
 FREE: Final = -(2**63)  # at or below every mark
-NO_LENGTH: Final = 2**63 - 1  # no text has this length, so no lookup takes the record of null for its own
+# The record of null, which is also where a lookup looks that found an empty slot: no text has this length.
+FOREVER: Final = 2**63 - 1
+NO_LENGTH: Final = 2**63 - 1
 
 # Cells of `control`. Groups that different threads write at different times lie on cache lines of their own.
 INSIDE: Final = 0  # how many threads are inside, + CLOSED
@@ -60,10 +62,14 @@ FREE_COUNT: Final = 25  # the first of them come from `free`
 FRESH: Final = 26  # the others are this one and those after it
 TEXT_LIMIT: Final = 27  # `texts` is used up to here until the next sweep
 TABLE_MASK: Final = 28  # slots of the table - 1
-HASH_MASK: Final = 29  # the bits of a hash that the table looks at: all but in tests
+HASH_MASK: Final = 29  # the bits of a hash that the table looks at: all that fit but in tests
 LIVE: Final = 30  # ids that the last sweep left alive
 ROOM_MIN: Final = 31  # ids that a sweep makes room for at least
-CONTROL_CELLS: Final = 32
+SWEEPS: Final = 32  # how many there were
+IDS_TOUCHED: Final = 33  # what has taken memory: ids below this one,
+SLOTS_TOUCHED: Final = 34  # slots of the table below this one,
+TEXTS_TOUCHED: Final = 35  # and this many cells of `texts`
+CONTROL_CELLS: Final = 40
 
 CLOSED: Final = 1 << 32
 
@@ -82,6 +88,8 @@ STOPPED: Final = 5
 TIMED_OUT: Final = 6
 
 Words = npt.NDArray[np.uint64]
+Ids = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
 
 
 class DictionaryView(NamedTuple):
@@ -90,52 +98,77 @@ class DictionaryView(NamedTuple):
     control: Cells
     hashes: Words
     records: Cells
-    words: Words  # the same memory as `records`
+    words: Words  # the same memory as `records`, for texts
     table: Cells
-    free: npt.NDArray[np.int32]
+    free: Ids
     texts: Words
     stop: Cells  # cell 0: not zero when everyone shall stop
 
 
 class TextColumn(NamedTuple):
-    """Rows of text to intern, and where the kernel keeps what it is working on. One thread uses it at a time."""
+    """Rows of text to intern, and the scratch memory for it: one thread uses a column at a time."""
 
     kind: int
     distinct: bool
-    row_offsets: npt.NDArray[np.int64]  # row -> its first byte, or for VALUES its first element
-    row_valid: npt.NDArray[np.uint8]  # one bit per row, empty if all are valid
+    row_offsets: Longs  # row -> its first byte, or for VALUES its first element
+    row_valid: Bytes  # a bit per row, empty if all are valid
     row_bit: int  # the bit of row 0
-    offsets: npt.NDArray[np.int64]  # VALUES: element -> its first byte
-    valid: npt.NDArray[np.uint8]  # VALUES: one bit per element, empty if all are valid
+    offsets: Longs  # VALUES: element -> its first byte
+    valid: Bytes  # VALUES: a bit per element, empty if all are valid
     bit: int
-    single: npt.NDArray[np.uint8]
-    text: Text
-    longest: int  # bytes, or elements, of the longest row
-    bounds: Words
-    untils: npt.NDArray[np.int64]
-    seen: npt.NDArray[np.int64]  # `distinct`: which ids the row has had
+    single: Bytes  # all bytes, one by one
+    text: Text  # all bytes, eight by eight
+    longest: int  # bytes of the longest text
+    # One block of texts, found but not yet looked up.
+    bounds: Words  # text k starts at byte bounds[2 * k] and stops before bounds[2 * k + 1], which is NULL_STOP for null
+    untils: Longs  # the `until` of its row
+    place: Longs  # where in the rows the next block begins; see below
+    # DISTINCT: a hash table of the ids of one row, as stamp << 32 | id. A row's stamp tells its ids from earlier ones.
+    seen: Longs
 
 
-class Block(NamedTuple):
-    """Texts found in rows but not yet looked up; one array per property."""
+NULL_STOP: Final = 2**64 - 1
 
-    starts: Words
-    lengths: Words
-    hashes: Words
-    firsts: Words
-    seconds: Words
-    untils: npt.NDArray[np.int64]
+# Cells of `place`. What does not change in a piece:
+FIRST_ROW: Final = 0  # the row whose ids begin at starts[0]
+LATEST: Final = 1  # MARK at the beginning of the piece
+ROOM: Final = 2  # how many ids the output holds
+# What a block leaves to the next one:
+BASE: Final = 3  # where the block's first id goes
+ROW: Final = 4  # the row it goes on in,
+AT: Final = 5  # the next byte, or element, of this row
+END: Final = 6  # and its end
+OPEN: Final = 7  # 1 if a run has begun whose end is not found yet,
+RUN: Final = 8  # at this byte
+STATUS: Final = 9  # why it ends before the last row, if not because the block is full
+STAMP: Final = 10  # rows that `seen` has been used for
+PLACE_CELLS: Final = 11
+
+BLOCK_TEXTS: Final = 128
+# Texts are found 64 bytes at a time, so that the last look may find some more.
+BOUNDS: Final = 2 * BLOCK_TEXTS + 66
 
 
-BLOCK_TEXTS: Final = 128  # 6 kB, in the first-level cache
+def reserved_bytes(id_capacity: int) -> int:
+    """Return about how much address space a dictionary reserves."""
+    return id_capacity * 8 * (1 + RECORD_CELLS + 2 + 1 + 1 + TEXT_CELLS_PER_ID)
 
 
-def new_block() -> Block:
-    words = np.empty((5, BLOCK_TEXTS), np.uint64)
-    return Block(*words, np.empty(BLOCK_TEXTS, np.int64))
+TEXT_CELLS_PER_ID: Final = 32  # 256 bytes, on average over all ids, for texts of more than 16
 
 
-# Linux and macOS; Python names it from 3.12 on.
+def default_id_capacity() -> int:
+    """Return how many ids to reserve address space for: all there can be, unless the process may use only so much."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)  # Spark sets it where a worker's memory is limited
+    capacity = ID_COUNT_MAX
+    while limit != resource.RLIM_INFINITY and capacity > ID_CAPACITY_MIN and reserved_bytes(capacity) > limit // 8:
+        capacity //= 2
+    return capacity
+
+
+ID_CAPACITY_MIN: Final = 1 << 16
+
+# Linux and macOS; Python has no name for it before 3.13.
 _NORESERVE: Final = 0x4000 if sys.platform == "linux" else 0x40
 
 
@@ -144,20 +177,11 @@ class Reservation:
 
     def __init__(self, count: int, dtype: npt.DTypeLike) -> None:
         size = max(count * np.dtype(dtype).itemsize, mmap.PAGESIZE)
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
-        try:
-            self._memory = mmap.mmap(-1, size, flags=flags)
-        except OSError as error:
-            raise StretchError(
-                f"There is no address space for a dictionary of {count:,} texts.",
-                why=f"the system refused to reserve {size / 2**20:,.0f} MB ({error.strerror}); it limits what is "
-                "reserved, not only what is used",
-                do="lift the limit (ulimit -v, vm.overcommit_memory), or make id_capacity and text_capacity smaller",
-            ) from error
+        self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
         self.array: npt.NDArray[Any] = np.frombuffer(self._memory, dtype, count)
 
     def give_back(self, start: int, stop: int) -> None:
-        """Return the memory of whole pages between two elements; they read as zeros when touched again."""
+        """Return the memory of the whole pages between two elements; their contents are lost."""
         item, page = self.array.itemsize, mmap.PAGESIZE
         first = -(-start * item // page) * page
         size = stop * item // page * page - first
