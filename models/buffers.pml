@@ -1,20 +1,22 @@
 /* The two buffers, the control queues, and who feeds them. Included by epoch_switch.pml. */
 
 mtype = { DATA, WATERMARK, CONTROL };
-hidden mtype k;                  /* scratch, as in state.pml */
+SCRATCH mtype k;                 /* scratch, as in state.pml */
 
 /*
  * Positions of the input, `(timestamp, order)`, as one number that compares as Python's tuples do:
- *   timestamp * SPAN                      (timestamp,), the bound that a heartbeat gives
- *   timestamp * SPAN + 1 ...              control tuples before all sources, by their count
- *   timestamp * SPAN + 1 + CONTROLS ...   what source 0 adds: tuples, and control tuples right after a tuple
- *   timestamp * SPAN + 1 + CONTROLS + BLOCK ...  the same of source 1
+ *   timestamp * SPAN                 (timestamp,), the bound that a heartbeat gives
+ *   ... + count * (CONTROLS + 1)     a control tuple before all sources, by its count; the next CONTROLS numbers are
+ *                                    for one that the same source adds right after it
+ *   ... + AFTER_CONTROLS             what source 0 adds: tuples, and control tuples right after a tuple
+ *   ... + AFTER_CONTROLS + BLOCK     the same of source 1
  */
 #define CONTROLS (SOURCES * REQUESTS)
-#define BLOCK (EVENTS + REQUESTS)
-#define SPAN (1 + CONTROLS + SOURCES * BLOCK)
+#define AFTER_CONTROLS ((CONTROLS + 1) * (CONTROLS + 1))
+#define BLOCK (EVENTS + REQUESTS + 1) /* the last one is free: `(timestamp, source + 1)` */
+#define SPAN (AFTER_CONTROLS + SOURCES * BLOCK)
 #define time_of(position) ((position) / SPAN)
-#define first_of(source, time) ((time) * SPAN + 1 + CONTROLS + (source) * BLOCK)
+#define first_of(source, time) ((time) * SPAN + AFTER_CONTROLS + (source) * BLOCK)
 
 /* Positions of the output, `(timestamp,)` and `(timestamp, group)`, in the same way. */
 #define before_results_at(time) ((time) * (GROUPS + 1))
@@ -33,10 +35,10 @@ typedef Entry {
 Entry log[LOG];
 byte log_size;
 byte log_tuples;
-byte last_position;
+short last_position;
 
-chan staged[SOURCES] = [BLOCK + REQUESTS] of { byte, mtype, byte }; /* position, kind, request */
-byte bounds[SOURCES];
+chan staged[SOURCES] = [BLOCK + REQUESTS] of { short, mtype, byte }; /* position, kind, request */
+short bounds[SOURCES];
 byte read[POOL] = NONE;          /* NONE: not a reader */
 
 /* --- The output buffer: a bound per instance. The egress has, or may have, all that comes before the least of them. */
@@ -84,6 +86,8 @@ inline append(position_, kind_, request_)
     fi;
     require(positions_grow, position_ >= last_position);
     last_position = position_;
+    printf("log: entry %d is a %e at time %d (request %d), epoch %d\n",
+        log_size, kind_, time_of(position_), request_, judged_epoch);
     log_size++
 }
 
@@ -110,16 +114,15 @@ inline merge()
     do
     :: true ->
         n = NONE;
-        p = NONE;
         if
-        :: len(staged[0]) > 0 -> staged[0] ? <p, k, q>; n = 0
+        :: len(staged[0]) > 0 -> staged[0] ? <p, k, i>; n = 0
         :: else
         fi;
         if
         :: len(staged[1]) > 0 ->
-            staged[1] ? <i, k, q>;
+            staged[1] ? <q, k, i>;
             if
-            :: i < p -> p = i; n = 1
+            :: n == NONE || q < p -> p = q; n = 1
             :: else
             fi
         :: else
@@ -129,14 +132,14 @@ inline merge()
         :: n != NONE && !is_ready(n, p) -> break
         :: else
         fi;
-        staged[n] ? p, k, q;
+        staged[n] ? p, k, i;
 #ifndef CONTROL_FOR_WATERMARK
         if
         :: k == CONTROL -> append_watermark(time_of(p))
         :: else
         fi;
 #endif
-        append(p, k, q)
+        append(p, k, i)
     od;
     p = (bounds[0] < bounds[1] -> bounds[0] : bounds[1]);
     append_watermark(time_of(p))
@@ -145,6 +148,7 @@ inline merge()
 inline add(position_, kind_, request_)
 {
     require(positions_grow, position_ > bounds[self]);
+    printf("source %d: adds a %e at time %d (request %d)\n", self, kind_, time_of(position_), request_);
     staged[self] ! position_, kind_, request_;
     bounds[self] = position_;
     merge()
@@ -156,14 +160,19 @@ byte announced[SOURCES];         /* how many requests are in the queue of a sour
 byte sent[SOURCES];              /* how many of them it has added */
 byte controls_made;
 
-/* A control tuple: after what the source has added at this timestamp, or before all that any source adds at it. */
-#ifdef CONTROL_AFTER_HEARTBEAT
-#define has_added_at(time) (time_of(bounds[self]) == (time))
+/* A control tuple: right after what the source has added at this timestamp, or before all that any source adds. */
+#define has_added_at(time) (bounds[self] >= first_of(self, time) && bounds[self] < first_of(self, time) + BLOCK - 1)
+#define has_only_controls_at(time) (bounds[self] > (time) * SPAN && bounds[self] < (time) * SPAN + AFTER_CONTROLS)
+#define next_control_(time) \
+    (has_added_at(time) -> bounds[self] + 1 : \
+    (has_only_controls_at(time) -> bounds[self] + controls_made : (time) * SPAN + controls_made * (CONTROLS + 1)))
+#ifdef CONTROL_AFTER_HEARTBEAT   /* (timestamp,) is taken for an entry: (timestamp, count) is after source count - 1 */
+#define next_control(time) (bounds[self] == (time) * SPAN -> \
+    first_of((controls_made < SOURCES -> controls_made : SOURCES), time) - 1 : next_control_(time))
 #else
-#define has_added_at(time) (time_of(bounds[self]) == (time) && bounds[self] != (time) * SPAN)
+#define next_control(time) next_control_(time)
 #endif
-#define next_control(time) (has_added_at(time) -> bounds[self] + 1 : (time) * SPAN + controls_made)
-#define next_tuple(time) (bounds[self] >= first_of(self, time) -> bounds[self] + 1 : first_of(self, time))
+#define next_tuple(time) (has_added_at(time) -> bounds[self] + 1 : first_of(self, time))
 
 inline send_controls(time_)
 {
@@ -186,7 +195,10 @@ inline heartbeat(time_)
         send_controls(time_);
         atomic {
             if
-            :: time_ * SPAN > bounds[self] -> bounds[self] = time_ * SPAN; merge()
+            :: time_ * SPAN > bounds[self] ->
+                printf("source %d: heartbeat at time %d\n", self, time_);
+                bounds[self] = time_ * SPAN;
+                merge()
             :: else
             fi
         }
@@ -210,7 +222,7 @@ proctype source(byte self)
         if
         :: send_controls(time); atomic { at_position = next_tuple(time); add(at_position, DATA, 0) }
 #ifdef HEARTBEATS
-        :: heartbeat(time)
+        :: true -> heartbeat(time)
 #endif
         fi
     :: else -> break
@@ -234,6 +246,22 @@ proctype controller()
     od
 }
 
+/* One log instead of all: a tuple, a request and another tuple at each timestamp, so that every request is applied. */
+inline make_log()
+{
+    at_position = 1;
+    do
+    :: at_position <= REQUESTS ->
+        append(at_position * SPAN + 1, DATA, 0);
+        append(at_position * SPAN + 2, CONTROL, at_position);
+        append(at_position * SPAN + 3, DATA, 0);
+        at_position++
+    :: else -> break
+    od;
+    append(at_position * SPAN, DATA, 0);
+    append(END * SPAN, WATERMARK, 0)
+}
+
 /* --- The calls of readers. `flag` is what test-and-set says: this call added, or removed, any. */
 
 #ifdef NEXT_TUPLE
@@ -250,7 +278,9 @@ inline add_readers(set)
     do
     :: i < POOL ->
         if
-        :: has(set, i) && read[i] == NONE -> read[i] = START_OF_JOINING; flag = true
+        :: has(set, i) && read[i] == NONE ->
+            read[i] = START_OF_JOINING; flag = true;
+            printf("instance %d: makes instance %d a reader of the input\n", self, i)
         :: else
         fi;
         i++
@@ -265,7 +295,9 @@ inline remove_readers(set)
     do
     :: i < POOL ->
         if
-        :: has(set, i) && read[i] != NONE -> read[i] = NONE; flag = true
+        :: has(set, i) && read[i] != NONE ->
+            read[i] = NONE; flag = true;
+            printf("instance %d: takes instance %d off the input\n", self, i)
         :: else
         fi;
         i++
@@ -297,6 +329,8 @@ inline merge_output()
 inline output_add(position_)
 {
     require(connected, out_bounds[self] != NONE);
+    printf("instance %d: a result at time %d; the egress was promised nothing before %d\n",
+        self, (position_) / (GROUPS + 1), reached / (GROUPS + 1));
     require(output_in_order, position_ > reached);
 #ifndef TRIGGER_BOUND            /* let the line above show what this fault does to the egress */
     require(positions_grow, position_ > out_bounds[self]);
@@ -321,7 +355,9 @@ inline add_sources(set, bound_)
     do
     :: i < POOL ->
         if
-        :: has(set, i) && out_bounds[i] == NONE -> out_bounds[i] = bound_; flag = true
+        :: has(set, i) && out_bounds[i] == NONE ->
+            out_bounds[i] = bound_; flag = true;
+            printf("instance %d: makes instance %d a source of the output\n", self, i)
         :: else
         fi;
         i++
@@ -335,7 +371,9 @@ inline remove_sources(set)
     do
     :: i < POOL ->
         if
-        :: has(set, i) && out_bounds[i] != NONE -> out_bounds[i] = NONE
+        :: has(set, i) && out_bounds[i] != NONE ->
+            out_bounds[i] = NONE;
+            printf("instance %d: takes instance %d off the output\n", self, i)
         :: else
         fi;
         i++

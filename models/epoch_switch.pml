@@ -60,6 +60,9 @@ inline choose_requests()
         fi
         fi;
         set_mapping(at_position);
+        printf("epoch %d: instances %d%d%d (0, 1, 2), group 0 is of %d, group 1 of %d\n", at_position,
+            has(instances[at_position], 0), has(instances[at_position], 1), has(instances[at_position], 2),
+            mapping[at_position].owner[0], mapping[at_position].owner[1]);
         at_position++
     :: else -> break
     od
@@ -130,6 +133,7 @@ inline read_bound()
 inline win()
 {
     changed_by[pending]++;
+    printf("instance %d: changes the connections for epoch %d\n", self, pending);
     require(one_winner, changed_by[pending] == 1)
 }
 
@@ -140,6 +144,7 @@ inline go_on()
     if
     :: has(instances[pending], self) ->
         epoch = pending;
+        printf("instance %d: goes on in epoch %d\n", self, epoch);
 #ifndef NO_PENDING
         pending = NONE;
         switch_at = 0;
@@ -159,7 +164,8 @@ inline hand_over()
         i = (has(todo, 0) -> 0 : (has(todo, 1) -> 1 : 2));
         todo = without(todo, 1 << i);
         handovers[i].epoch = pending;
-        handovers[i].watermark = watermark
+        handovers[i].watermark = watermark;
+        printf("instance %d: hands epoch %d over to instance %d\n", self, pending, i)
     }
     :: else -> break
     od
@@ -201,22 +207,28 @@ disconnect_output:
     atomic { remove_sources(leaving); go_on() }
 }
 
-/* The other protocol: all of it before anybody goes on. */
+/* The other protocol: all of it before anybody goes on, and the handovers last, since they let joining ones go on. */
 inline change_inside()
 {
     if
-    :: atomic { has_arrived_last && (joining | leaving) != 0 -> win(); add_sources(joining, bound) };
+    :: atomic { has_arrived_last && (joining | leaving) != 0 -> win(); todo = joining };
+#ifdef HANDOVERS_FIRST
+        hand_over();
+#endif
+        atomic { add_sources(joining, bound) };
         atomic { add_readers(joining) };
         atomic { remove_readers(leaving) };
-        atomic { remove_sources(leaving); todo = joining };
+        atomic { remove_sources(leaving) };
+#ifndef HANDOVERS_FIRST
         hand_over();
+#endif
         atomic { is_changed[pending] = true; go_on() }
     :: atomic { has_arrived_last && (joining | leaving) == 0 -> is_changed[pending] = true; go_on() }
     :: atomic { !has_arrived_last && is_changed[pending] -> go_on() }
     fi
 }
 
-/* A fault: two winners, and removing comes first. */
+/* A fault: removing comes first, and somebody else may connect. */
 inline change_remove_first()
 {
     atomic {
@@ -227,8 +239,12 @@ inline change_remove_first()
         :: else
         fi;
         if
-        :: !flag -> goto connect
+        :: flag && !some_join -> win()
         :: else
+        fi;
+        if
+        :: flag
+        :: else -> goto connect
         fi
     }
     atomic { remove_sources(leaving) }
@@ -240,7 +256,7 @@ connect:
         :: else
         fi;
         if
-        :: flag -> todo = joining
+        :: flag -> win(); todo = joining
         :: else -> go_on()
         fi
     }
@@ -294,7 +310,8 @@ end_in_pool:
         epoch = handovers[self].epoch;
         watermark = handovers[self].watermark;
         handovers[self].epoch = NONE;
-        handovers[self].watermark = 0
+        handovers[self].watermark = 0;
+        printf("instance %d: starts in epoch %d\n", self, epoch)
     }
 
 get:
@@ -306,7 +323,9 @@ end_get:
         if
         :: log[at].kind == CONTROL -> prepare_reconfiguration(); at = 0; goto get
         :: log[at].kind != CONTROL && !triggers_switch -> goto process
-        :: else -> in_switch++
+        :: else ->
+            in_switch++;
+            printf("instance %d: entry %d triggers the switch from epoch %d to %d\n", self, at, epoch, pending)
         fi;
 #ifndef BOUND_AFTER_BARRIER
         read_bound()
@@ -317,6 +336,7 @@ end_get:
     atomic {
         may_arrive ->
         arrived[pending]++;
+        printf("instance %d: number %d at the barrier before epoch %d\n", self, arrived[pending], pending);
         require(switched_once, arrived[pending] <= size(instances[epoch]));
         has_arrived_last = have_arrived
     }
@@ -340,6 +360,7 @@ leave:
 #endif
     atomic {
         in_pool[self] = true;
+        printf("instance %d: is back in the pool\n", self);
         epoch = 0; pending = NONE; switch_at = 0; watermark = 0; at = 0; has_arrived_last = false;
         in_switch--;
         goto wait_in_pool
@@ -363,6 +384,7 @@ process:
         i = 0;
         do
         :: i < GROUPS && log[at].kind == DATA && owns(i) ->
+            printf("instance %d: entry %d, group %d\n", self, at, i);
             require(processed_once, taken[i] == log[at].index);
             taken[i]++;
             require(windows_in_order, open_until[i] == 0 || open_until[i] == watermark + 1);
@@ -408,7 +430,7 @@ inline close_log()
     do
     :: i < SOURCES ->
         do
-        :: len(staged[i]) > 0 -> staged[i] ? p, k, q
+        :: len(staged[i]) > 0 -> staged[i] ? p, k, n
         :: else -> break
         od;
         bounds[i] = 0; announced[i] = 0; sent[i] = 0;
@@ -459,21 +481,27 @@ inline check_end()
     od
 }
 
+#ifdef LIVENESS
+#define ALONE 2                  /* the claim counts as a process */
+ltl comes_to_rest { <> finished }
+ltl switches_complete { [] (in_switch > 0 -> <> (in_switch == 0)) }
+#else
+#define ALONE 1
+#endif
+
 init
 {
     d_step { begin() }
-#ifdef INTERLEAVED
+#if defined(ONE_LOG)
+    atomic { make_log(); choose_requests() }
+#elif defined(INTERLEAVED)
     atomic { choose_requests() }
     atomic { run source(0); run source(1); run controller() }
 #else
     atomic { run source(0); run source(1); run controller() }
     /* Nobody has looked at the requests so far: to choose them now is as good as before. */
-    atomic { _nr_pr == 1 -> close_log(); choose_requests() }
+    atomic { _nr_pr == ALONE -> close_log(); choose_requests() }
 #endif
     atomic { run instance(0); run instance(1); run instance(2) }
     atomic { timeout -> check_end(); finished = true }
 }
-
-#ifdef LIVENESS
-ltl comes_to_rest { <> finished }
-#endif

@@ -64,5 +64,11 @@ byte open_until[GROUPS];         /* ... and the right boundary of its open windo
 
 bool finished;                   /* the end came, and the checks of the end passed */
 
-/* Scratch of single steps; no part of the state. */
-hidden byte i, p, q, n, flag, at_position;
+/* Scratch of single steps; no part of the state, except where breadth-first search does not know such variables. */
+#ifdef SHORTEST
+#define SCRATCH
+#else
+#define SCRATCH hidden
+#endif
+SCRATCH byte i, n, flag;
+SCRATCH short p, q, at_position;

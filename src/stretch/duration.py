@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stretch.errors import DefinitionError
+from stretch.errors import DefinitionError, a_kind
 
 _MICROSECONDS = {
     "microsecond": 1,
@@ -51,7 +51,7 @@ def duration(value: str | int | Duration, name: str) -> Duration:
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise DefinitionError(
             f"{name}={value!r} is not a duration",
-            why=f"a {type(value).__name__} is neither text nor an int",
+            why=f"{a_kind(value)} is neither text nor an int",
             do='write text such as "5 minutes" for a timestamp column, or an int for a long column',
         )
     if isinstance(value, int):

@@ -6,25 +6,47 @@ run time (`FunctionError`) names the function, the key and the timestamp. This m
 
 from __future__ import annotations
 
+from pathlib import Path
+
+_LIBRARY = str(Path(__file__).parent)
+
 
 class StretchError(Exception):
     """The base of all errors of the library; the text has up to four lines: what, where, why, do."""
 
     def __init__(self, what: str, *, why: str, do: str, where: str | None = None) -> None:
+        super().__init__()
         self.what = what
-        self.where = where
         self.why = why
         self.do = do
-        lines = [what]
-        if where is not None:
-            lines.append(f"  where: {where}")
-        lines.append(f"  why:   {why}")
-        lines.append(f"  do:    {do}")
-        super().__init__("\n".join(lines))
+        self.locate(where)
+
+    def locate(self, where: str | None) -> None:
+        """Say where it happened, for who knows it better than who raised the error."""
+        self.where = where
+        lines = [("  where: ", where), ("  why:   ", self.why), ("  do:    ", self.do)]
+        self.args = ("\n".join([self.what, *(name + text for name, text in lines if text is not None)]),)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the parts across process boundaries (Spark pickles errors)."""
         return _rebuild, (type(self), self.what, self.where, self.why, self.do)
+
+
+def a_kind(value: object) -> str:
+    """Return the type of a value as it stands in a sentence: "an int", "a float"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def outside(problem: BaseException) -> str | None:
+    """Return `file:line` of the innermost frame that is not in the library, or of the innermost one of all."""
+    frames = []
+    trace = problem.__traceback__
+    while trace is not None:
+        frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+        trace = trace.tb_next
+    theirs = [frame for frame in frames if not frame[0].startswith(_LIBRARY)]
+    return "{}:{}".format(*(theirs or frames)[-1]) if frames else None
 
 
 def _rebuild(kind: type[StretchError], what: str, where: str | None, why: str, do: str) -> StretchError:

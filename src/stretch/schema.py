@@ -6,14 +6,16 @@ A timestamp is an int, the microseconds since 1970 in UTC, so that every engine 
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from stretch.errors import DefinitionError, InputError
+from stretch.errors import DefinitionError, InputError, a_kind
 
 _SCALARS: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -36,7 +38,12 @@ _ALIASES = {
     "real": "float",
 }
 _SUPPORTED = ", ".join(_SCALARS) + ", and array<...> of them"
-_COLUMN = re.compile(r"\s*`?(?P<name>[^\s`:]+)`?\s*(?::|\s)\s*(?P<type>[\w<>\s]+?)(\s+not\s+null)?\s*", re.IGNORECASE)
+_QUOTED = r"`[^`]*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""  # in these, commas and brackets mean nothing
+_COLUMN = re.compile(
+    r"\s*(?:`(?P<quoted>[^`]+)`|(?P<name>[^\s`:]+))\s*(?::|\s)\s*(?P<type>[^`'\"]+?)"
+    rf"(\s+not\s+null)?(\s+comment\s*({_QUOTED}))?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
 _INT_BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 
 
@@ -76,9 +83,10 @@ class Type:
         if value is None:
             return None
         if self.is_list:
-            if not isinstance(value, (list, tuple)):
+            if not isinstance(value, (list, tuple, np.ndarray)):
                 raise TypeError(f"{value!r} is not a list")
             return [Type(self.name).coerce(item) for item in value]
+        value = plain(value)
         if self.name == "boolean" and isinstance(value, bool):
             return value
         if self.name == "string" and isinstance(value, str):
@@ -90,7 +98,24 @@ class Type:
         if self.is_integer and isinstance(value, int):
             bits = _INT_BITS[self.name]  # wraps as machine integers do, the same in every engine
             return (int(value) + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
-        raise TypeError(f"{value!r} is a {type(value).__name__}, not a {self}")
+        raise TypeError(f"{value!r} is {a_kind(value)}, not {'an' if self.name == 'int' else 'a'} {self}")
+
+
+def plain(value: Any) -> Any:
+    """Return a scalar of NumPy, or of whatever else stands for a whole number, as Python's own; others as they are."""
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, np.floating):
+        return float(value)
+    if isinstance(value, (int, np.ndarray)) or not hasattr(value, "__index__"):
+        return value
+    return operator.index(value)
+
+
+def whole_number(value: Any) -> int | None:
+    """Return a whole number of any type as an int; None if it is something else, or a truth value."""
+    number = plain(value)
+    return int(number) if isinstance(number, int) and not isinstance(number, bool) else None
 
 
 def zero_of(type_: Type) -> Any:
@@ -100,11 +125,21 @@ def zero_of(type_: Type) -> Any:
     return {"boolean": False, "float": 0.0, "double": 0.0}.get(type_.name, 0)
 
 
+class Missing(NamedTuple):
+    """Why a schema does not have a column, in the words of an error: "the column `predicate`"."""
+
+    predicate: str
+    why: str
+    do: str
+
+
 @dataclass(frozen=True)
 class Schema:
-    """Named and typed columns, in order."""
+    """Named and typed columns, in order; and, for errors, the columns that there were and that it does not have."""
 
     columns: tuple[tuple[str, Type], ...]
+    unsupported: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    time: str | None = field(default=None, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,9 +158,20 @@ class Schema:
     def __str__(self) -> str:
         return ", ".join(f"{name} {type_}" for name, type_ in self.columns)
 
-    def without(self, name: str) -> Schema:
-        """Return the schema with one column left out."""
-        return Schema(tuple(column for column in self.columns if column[0] != name))
+    def payload(self, time: str) -> Schema:
+        """Return the schema without its time column."""
+        return Schema(tuple(column for column in self.columns if column[0] != time), self.unsupported, time)
+
+    def missing(self, name: str) -> Missing:
+        """Explain why there is no column of this name."""
+        found = dict(self.unsupported).get(name)
+        if found is not None:
+            return Missing(f"is {found}", "that type is not supported", f"cast the column to one of {_SUPPORTED}")
+        if name == self.time:
+            why = "results have it already, as the right boundary of their window; functions read it as t.timestamp"
+            return Missing("is the time column", why, "name another column, or add a copy of it under another name")
+        why = f"the input's columns are {', '.join(self.names) or 'none'}"
+        return Missing("does not exist", why, "name one of them, or add the column to the input first")
 
     def arrow(self) -> pa.Schema:
         """Return the Arrow schema."""
@@ -142,7 +188,7 @@ def parse_schema(ddl: str | Schema, what: str = "the schema") -> Schema:
             why="it names no column",
             do='write for example "user string, hashtags array<string>, chars int"',
         )
-    columns = [_parse_column(part, ddl, what) for part in ddl.split(",")]
+    columns = [_parse_column(part, ddl, what) for part in _parts(ddl)]
     names = [name for name, _ in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -154,37 +200,45 @@ def parse_schema(ddl: str | Schema, what: str = "the schema") -> Schema:
     return Schema(tuple(columns))
 
 
+def _parts(ddl: str) -> list[str]:
+    """Split at the commas that stand between columns, not at those within a type, a name or a comment."""
+    parts, depth = [""], 0
+    for token in re.findall(rf"{_QUOTED}|.", ddl, re.DOTALL):
+        depth += (token in "<(") - (token in ">)")
+        if token == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += token
+    return parts
+
+
 def _parse_column(part: str, ddl: str, what: str) -> tuple[str, Type]:
-    match = re.fullmatch(
-        r"\s*`?(?P<name>[^\s`:]+)`?\s*(?::|\s)\s*(?P<type>[\w<>\s]+?)(\s+not\s+null)?\s*", part, re.IGNORECASE
-    )
+    match = _COLUMN.fullmatch(part)
     if match is None:
         raise DefinitionError(
             f"{what} {ddl!r} is not a Spark DDL string",
             why=f"{part.strip()!r} is not a name and a type",
             do='write for example "user string, hashtags array<string>, chars int"',
         )
+    column = match["quoted"] or match["name"]
     written = re.sub(r"\s", "", match["type"].lower())
     scalar = re.fullmatch(r"array<(\w+)>", written)
     name = scalar[1] if scalar else written
     name = _ALIASES.get(name, name)
     if name not in _SCALARS:
         raise DefinitionError(
-            f"{what} {ddl!r} has the column {match['name']!r} of type {match['type'].strip()!r}",
+            f"{what} {ddl!r} has the column {column!r} of type {match['type'].strip()!r}",
             why="that type is not supported",
             do=f"use one of {_SUPPORTED}",
         )
-    return match["name"], Type(name, scalar is not None)
+    return column, Type(name, scalar is not None)
 
 
 def schema_of(arrow: pa.Schema) -> Schema:
     """Return the schema of Arrow data; columns of types that we do not know are left out."""
-    columns = []
-    for field in arrow:
-        type_ = _type_of(field.type)
-        if type_ is not None:
-            columns.append((field.name, type_))
-    return Schema(tuple(columns))
+    types = [(column.name, _type_of(column.type)) for column in arrow]
+    unknown = [(column.name, str(column.type)) for column in arrow if _type_of(column.type) is None]
+    return Schema(tuple((name, type_) for name, type_ in types if type_ is not None), tuple(unknown))
 
 
 def _type_of(arrow: pa.DataType) -> Type | None:
@@ -236,11 +290,11 @@ def read_column(batch: pa.RecordBatch, name: str, declared: Type, where: str) ->
     try:
         return batch.column(index).cast(declared.arrow)
     except pa.ArrowInvalid as problem:
+        do = f"declare the column wider than {declared}, or filter such values out"
+        if found.name.startswith("timestamp"):
+            do = 'round it to microseconds first: column.cast(pyarrow.timestamp("us"), safe=False)'
         raise InputError(
-            f"column {name!r} of the batch does not fit {declared}",
-            where=where,
-            why=str(problem),
-            do=f"declare the column wider than {declared}, or filter such values out",
+            f"column {name!r} of the batch does not fit {declared}", where=where, why=str(problem), do=do
         ) from problem
 
 

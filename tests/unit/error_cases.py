@@ -1,5 +1,9 @@
 """How to make every error of the library happen: name -> what a user did wrong. Their texts are in error_texts.txt."""
 
+import datetime as dt
+
+import pyarrow as pa
+
 import stretch as st
 from stretch.reference.scheduler import Scheduler, Turn
 from stretch.runtime.setup import _never
@@ -7,6 +11,8 @@ from tests.unit.streams import batch, counting, started, visits
 
 TIMED = "ts timestamp, x int"
 SIDES = ["ts long, x long", "ts long, y long"]
+UNSUPPORTED = pa.record_batch({"ts": pa.array([1]), "day": pa.array([dt.date(2018, 10, 1)])})
+NANOSECONDS = pa.record_batch({"ts": pa.array([1_001]).cast(pa.timestamp("ns"))})
 
 
 def always(l, r):
@@ -85,12 +91,14 @@ SCHEMAS = {
     "no schema": lambda: st.input(""),
     "a column without a type": lambda: operator(schema="user, n long"),
     "a type that is not supported": lambda: operator(schema="user string, price money"),
+    "a type of several parts": lambda: operator(schema="price decimal(10,2), place struct<x: int, y: int>"),
     "a column twice": lambda: operator(schema="n long, n long"),
     "inputs that are none": lambda: operator(inputs=0),
 }
 
 OPERATORS = {
     "no window": lambda: operator(window="1 hour"),
+    "a name that is none": lambda: operator(name=5),
     "too many key groups": lambda: operator(groups=100_000),
     "a state field of text": lambda: operator(state="name string"),
     "a state field with a name in use": lambda: operator(state="left long"),
@@ -106,13 +114,18 @@ OPERATORS = {
 AGGREGATES = {
     "nothing to aggregate": lambda: st.Aggregate(window=st.tumbling(10), keys="user"),
     "not an aggregate function": lambda: counting(visits=max),
+    "an aggregate called like a setting": lambda: counting(name=st.max("pages")),
+    "an aggregate called like the time": lambda: started(counting(ts=st.count())),
     "an aggregate of two inputs": lambda: counting(inputs=2),
     "an aggregate without an advance": lambda: counting(window=st.sliding(10)),
     "an aggregate called like the key": lambda: started(counting(user=st.count())),
     "an aggregate of a column that does not exist": lambda: started(counting(most=st.max("page"))),
+    "an aggregate of the time": lambda: started(counting(latest=st.max("ts"))),
     "a sum of text": lambda: started(counting(total=st.sum("user"))),
     "the largest of lists": lambda: st.setup(counting(keys=None, n=st.max("x")), inputs="ts long, x array<int>"),
     "keys of a column that does not exist": lambda: started(counting(keys="usr")),
+    "keys of the time column": lambda: started(counting(keys="ts")),
+    "keys of a column of a type that is not supported": lambda: run(counting(keys="day"), UNSUPPORTED),
     "words of a number": lambda: started(counting(keys=st.words("pages"))),
     "keys that are floats": lambda: st.setup(counting(keys="x"), inputs="ts long, x double"),
     "a list among several key columns": lambda: st.setup(
@@ -120,6 +133,7 @@ AGGREGATES = {
     ),
     "a function as keys of an aggregate": lambda: started(counting(keys=lambda t: t.user)),
     "a name for several key columns": lambda: started(counting(keys=["user", "pages"], key_name="who")),
+    "a name for pairs": lambda: started(counting(keys=st.pairs("user"), key_name="pair")),
 }
 
 JOINS = {
@@ -134,23 +148,33 @@ JOINS = {
 SETUPS = {
     "an engine that does not exist": lambda: started(engine="turbo"),
     "no instance": lambda: started(parallelism=0),
+    "instances as text": lambda: started(max_parallelism="4"),
     "more instances than the pool has": lambda: started(parallelism=4, max_parallelism=2),
     "no source": lambda: started(sources=0),
     "sources for two inputs": lambda: started(sources=[1, 2]),
     "an idle timeout without a unit": lambda: started(idle=5),
+    "an idle timeout of nothing": lambda: started(idle="0 seconds"),
+    "disorder below zero": lambda: started(watermark=-3),
+    "a step of nothing": lambda: started(resolution=0),
     "two inputs whose columns are not known": lambda: st.setup(join(inputs=2)),
     "one schema for two inputs": lambda: started(join()),
     "a time column that does not exist": lambda: started(time="when"),
     "a time column of text": lambda: started(time="user"),
+    "a time column of a type that is not supported": lambda: run(counting(keys="ts"), UNSUPPORTED, time="day"),
     "times that cannot be compared": lambda: started(join(), inputs=["ts long, x int", "ts timestamp, y int"]),
     "another column called timestamp": lambda: started(inputs="ts long, user string, timestamp long"),
     "a chained job with sources": lambda: st.setup(counting(), upstream=started(), sources=2),
+    "a chained job with an engine": lambda: st.setup(counting(), upstream=started(), engine="shared-nothing", seed=7),
+    "a job after something else": lambda: st.setup(counting(), upstream="first"),
     "a job after shared-nothing": lambda: st.setup(counting(), upstream=started(engine="shared-nothing")),
 }
 
 MAPPINGS = {
     "a mapping that is too short": lambda: started(counting(mapping=[0, 0])),
     "a mapping to an instance that does not run": lambda: started(counting(mapping=lambda group, parallelism: 5)),
+    "a mapping that is none": lambda: started(counting(mapping=3)),
+    "a mapping that fails": lambda: started(counting(mapping=fails)),
+    "a change to text": lambda: started().reconfigure("2"),
     "a change to no instance": lambda: started().reconfigure(0),
     "a change that contradicts itself": lambda: started(max_parallelism=3).reconfigure(3, instances=[0, 1]),
     "a change beyond the pool": lambda: started(max_parallelism=3).reconfigure(4),
@@ -163,6 +187,11 @@ INPUTS = {
     "a batch without a column": lambda: started().add(batch("ts long, user string", (1, "a"))),
     "a column of another type": lambda: started().add(batch("ts long, user string, pages string", (1, "a", "two"))),
     "a value that does not fit": lambda: started(inputs="ts long, user string, pages byte").add(visits((1, "a", 200))),
+    "a time between two microseconds": lambda: run(counting(window=st.tumbling("1 second"), keys=None), NANOSECONDS),
+    "a heartbeat that is no time": lambda: started().watermark("ten"),
+    "a heartbeat that is no timestamp": lambda: st.setup(
+        counting(window=st.tumbling("1 second"), keys="x"), inputs=TIMED
+    ).watermark("10:00"),
     "a row without a time": lambda: started().add(visits((1, "a", 2), (None, "b", 2))),
 }
 
@@ -178,15 +207,22 @@ FUNCTIONS = {
     "a state field that is nothing": lambda: run(operator(update=lambda w, t: setattr(w, "n", None))),
     "a state field of another type": lambda: run(operator(update=lambda w, t: setattr(w, "n", "one"))),
     "a column that a tuple does not have": lambda: run(operator(update=lambda w, t: t.page)),
+    "what is no row": lambda: run(operator(output=lambda w: len(w.tuples))),
+    "text instead of rows": lambda: run(operator(output=lambda w: w.key)),
+    "rows of a join that are too short": lambda: run(
+        join(output=lambda l, r: l.x, schema="x int, y int", groups=1), batch(SIDES[0], (1, 2)), batch(SIDES[1], (1, 2))
+    ),
     "rows that are too short": lambda: run(operator(output=lambda w: [w.key])),
     "rows of other types": lambda: run(operator(output=lambda w: [(w.n, w.key)])),
     "a float as a key": lambda: run(operator(keys=lambda t: [t.pages / 2])),
+    "a key beyond 64 bits": lambda: run(operator(keys=lambda t: 1 << 63)),
     "a key that is no group": lambda: run(operator(keys_are_groups=True)),
 }
 
 JOBS = {
     "results before the columns are known": lambda: st.setup(counting()).results(),
     "input to a chained job": lambda: st.setup(counting(keys=None), upstream=started()).add(visits()),
+    "input from a closed source": lambda: ended(lambda job: job.add(visits()), end="close"),
     "input after the end": lambda: ended(lambda job: job.add(visits())),
     "a change after a stop": lambda: ended(lambda job: job.reconfigure(1), end="stop"),
     "results after a failure": after_a_failure,

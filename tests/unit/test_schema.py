@@ -58,7 +58,7 @@ def test_a_schema_is_a_small_mapping():
     assert "x" in schema
     assert "y" not in schema
     assert schema["x"] == Type("int")
-    assert schema.without("ts") == Schema((("x", Type("int")),))
+    assert schema.payload("ts") == Schema((("x", Type("int")),))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What would surprise a user. A marked test is a known defect; when that is mended the mark has to go, or it fails."""
+"""What did surprise users once, and does not any more."""
 
 import datetime as dt
 
@@ -7,8 +7,6 @@ import pytest
 
 import stretch as st
 from tests.unit.streams import VISITS, batch, counting, result_of, rows, started, visits
-
-known_defect = pytest.mark.xfail(strict=True, reason="a known defect")
 
 STREAM = visits((1, "a", 2), (2, "b", 3))
 RESULTS = [(10, "a", 1), (10, "b", 1)]
@@ -22,7 +20,6 @@ def busiest(**settings):
 # --- results that are lost
 
 
-@known_defect
 def test_a_request_just_before_the_end_loses_nothing():
     with started(max_parallelism=2) as job:
         job.add(STREAM)
@@ -30,7 +27,6 @@ def test_a_request_just_before_the_end_loses_nothing():
         assert rows(job.finish()) == RESULTS
 
 
-@known_defect
 def test_a_heartbeat_that_carries_a_request_is_a_heartbeat():
     with started(max_parallelism=2) as job:
         job.add(STREAM)
@@ -39,7 +35,6 @@ def test_a_heartbeat_that_carries_a_request_is_a_heartbeat():
         assert rows(job.results()) == RESULTS
 
 
-@known_defect
 def test_the_first_job_of_a_chain_may_finish_first():
     first = started()
     second = st.setup(busiest(), upstream=first)
@@ -48,7 +43,6 @@ def test_the_first_job_of_a_chain_may_finish_first():
     assert rows(second.finish()) == [(20, 1)]
 
 
-@known_defect
 def test_two_jobs_behind_one_get_all_of_its_results():
     first = started()
     followers = [st.setup(busiest(), upstream=first) for _ in range(2)]
@@ -57,7 +51,6 @@ def test_two_jobs_behind_one_get_all_of_its_results():
     assert [rows(job.results()) for job in followers] == [[(20, 1)], [(20, 1)]]
 
 
-@known_defect
 def test_when_all_sources_are_idle_none_holds_back_the_others():
     now = [0.0]
     with started(sources=2, idle="5 seconds", clock=lambda: now[0]) as job:
@@ -69,7 +62,6 @@ def test_when_all_sources_are_idle_none_holds_back_the_others():
 # --- results that are wrong
 
 
-@known_defect
 def test_a_table_is_taken_as_a_whole_or_not_at_all():
     table = pa.Table.from_batches([STREAM, visits((None, "c", 1))])
     with started() as job:
@@ -78,7 +70,6 @@ def test_a_table_is_taken_as_a_whole_or_not_at_all():
         assert rows(job.finish()) == []
 
 
-@known_defect
 @pytest.mark.parametrize(
     "operator",
     [
@@ -92,20 +83,17 @@ def test_results_have_one_column_of_each_name(operator):
         started(operator)
 
 
-@known_defect
 def test_a_text_is_not_rows_of_letters():
     operator = st.Operator(window=st.tumbling(10), keys="user", output=lambda w: "abc", schema="name string")
     with pytest.raises(st.FunctionError):
         result_of(operator, STREAM)
 
 
-@known_defect
 def test_disorder_is_not_negative():
     with pytest.raises(st.DefinitionError):
         started(watermark=-3)
 
 
-@known_defect
 def test_a_step_of_time_is_at_least_one():
     with pytest.raises(st.DefinitionError):
         started(resolution=0)
@@ -114,7 +102,6 @@ def test_a_step_of_time_is_at_least_one():
 # --- jobs
 
 
-@known_defect
 def test_a_closed_source_says_so_and_the_job_goes_on():
     with started(sources=2) as job:
         job.close(0)
@@ -124,7 +111,6 @@ def test_a_closed_source_says_so_and_the_job_goes_on():
         assert rows(job.finish()) == RESULTS
 
 
-@known_defect
 def test_stop_stops_a_job_that_has_not_begun():
     job = st.setup(counting())
     job.stop()
@@ -132,7 +118,6 @@ def test_stop_stops_a_job_that_has_not_begun():
         job.add(STREAM)
 
 
-@known_defect
 def test_a_wrong_heartbeat_is_refused_and_the_job_goes_on():
     with started() as job:
         job.add(STREAM)
@@ -141,7 +126,6 @@ def test_a_wrong_heartbeat_is_refused_and_the_job_goes_on():
         assert rows(job.finish()) == RESULTS
 
 
-@known_defect
 def test_a_heartbeat_of_a_timestamp_stream_may_be_a_datetime():
     ddl = "ts timestamp, x int"
     with st.setup(st.Aggregate(window=st.tumbling("1 minute"), n=st.count()), inputs=ddl) as job:
@@ -167,7 +151,6 @@ UNEXPLAINED = {
 }
 
 
-@known_defect
 @pytest.mark.parametrize("mistake", UNEXPLAINED.values(), ids=UNEXPLAINED)
 def test_a_mistake_is_explained(mistake):
     with pytest.raises(st.StretchError):
@@ -206,14 +189,12 @@ def joined(match):
         job.add(STREAM, 1)
 
 
-@known_defect
 @pytest.mark.parametrize(("mistake", "mentioned"), MISLEADING.values(), ids=MISLEADING)
 def test_an_error_names_what_is_wrong(mistake, mentioned):
     with pytest.raises(st.StretchError, match=mentioned):
         mistake()
 
 
-@known_defect
 def test_a_reconfiguration_shows_itself_in_one_line():
     with started(max_parallelism=4) as job:
         assert len(repr(job.reconfigure(3))) < 200

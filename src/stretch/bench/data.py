@@ -49,7 +49,8 @@ def _times(random: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
     """Spread 25 tweets over each second."""
     seconds = -(-count // TWEETS_PER_SECOND)
     within = np.sort(random.integers(0, _SECOND, (seconds, TWEETS_PER_SECOND)), axis=1)
-    return (within + np.arange(seconds)[:, None] * _SECOND).ravel()[:count]
+    times: npt.NDArray[np.int64] = (within + np.arange(seconds)[:, None] * _SECOND).ravel()[:count]
+    return times
 
 
 def _draw(random: np.random.Generator, vocabulary: int, count: int) -> npt.NDArray[np.int32]:

@@ -1,4 +1,4 @@
-"""What results are compared by: how many rows, how many counted in all, and a checksum that no order of rows changes."""
+"""What results are compared by: how many rows, how many counted in all, and a checksum that ignores the rows' order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def add_up(digests: Iterable[Digest]) -> Digest:
 def hash_texts(texts: pa.Array) -> Words64:
     """Hash each text, of up to 256 bytes; each different text once if the array is dictionary-encoded."""
     if pa.types.is_dictionary(texts.type):
-        return hash_texts(texts.dictionary)[texts.indices.to_numpy()]
+        codes: Words64 = hash_texts(texts.dictionary)[texts.indices.to_numpy()]
+        return codes
     texts = texts.cast(pa.large_string())
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     if len(texts) == 0 or offsets[0] == offsets[-1]:

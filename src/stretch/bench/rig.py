@@ -1,8 +1,8 @@
 """A job that is kept warm over many repetitions: each plays a stream through it, later in event time than the last.
 
-After the tweets of a play come a silence longer than a window, one last tweet, and heartbeats. Results leave in order of
-time, so when those of the last tweet have come, all results of the play have: that is when the clock stops. It starts
-with the first batch, so that compiling is not in it; sources, workers and the thread that reads results are.
+After the tweets of a play come a silence longer than a window, one last tweet, and heartbeats. Results leave in order
+of time, so when those of the last tweet have come, all results of the play have: that is when the clock stops. It
+starts with the first batch, so that compiling is not in it; sources, workers and the thread that reads results are.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from stretch.bench.streams import ADVANCE, SIZE, dealt, round_up
+from stretch.bench.streams import WINDOW, dealt, round_up
+from stretch.epochs.coordinator import EpochChange
 from stretch.errors import JobError
 from stretch.operator.plan import AnyOperator
 from stretch.runtime.reference import EngineName
@@ -25,7 +27,7 @@ from stretch.runtime.setup import setup
 SCHEMA = "ts long, user string, text string"
 
 _POLL_SECONDS = 0.001
-_PATIENCE_SECONDS = 300.0
+_PATIENCE_SECONDS = 60.0
 _LAST_TEXT = "the end"
 
 Stream = Iterable[pa.RecordBatch]
@@ -38,11 +40,6 @@ class Play(NamedTuple):
     tweets: int
     seconds: float
     cpu_seconds: float
-
-    @property
-    def rate(self) -> float:
-        """Tweets per second."""
-        return self.tweets / self.seconds
 
 
 class Rig:
@@ -58,12 +55,26 @@ class Rig:
         self._parallelism = 1
         self._end = 0  # of what the current play has in its windows; set when its last tweet is known
         self._stop = threading.Event()
+        # The reference engine does all its work in the thread that calls it, so threads take turns.
+        self._turn: AbstractContextManager[object] = nullcontext() if engine == "compiled" else threading.Lock()
 
     def resize(self, parallelism: int) -> None:
         """Change the parallelism; it takes effect with the next play."""
         if parallelism != self._parallelism:
             self.job.reconfigure(parallelism=parallelism)
             self._parallelism = parallelism
+
+    def change(self, parallelism: int) -> EpochChange:
+        """Change the parallelism while a stream plays, and wait until it has taken effect."""
+        change = self.job.reconfigure(parallelism=parallelism)
+        assert isinstance(change, EpochChange)
+        self._parallelism = parallelism
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while change.status != "switched":
+            if time.monotonic() > deadline:
+                raise JobError(f"{change} did not happen", why="it waited for too long", do="look for a stalled source")
+            time.sleep(_POLL_SECONDS)
+        return change
 
     def warm_up(self, table: pa.Table, parallelisms: Iterable[int]) -> None:
         """Compile everything, and let all threads have run once."""
@@ -104,25 +115,28 @@ class Rig:
         """Add a stream; return how many tweets there were, and the time of the last one."""
         tweets, latest = 0, self.start
         for batch in stream:
-            self.job.add(batch, source)
+            with self._turn:
+                self.job.add(batch, source)
             tweets += batch.num_rows
             latest = batch.column(0)[-1].as_py()
         return tweets, latest
 
     def _finish(self, latest: int) -> None:
         """Add the last tweet, long after all others, and let its windows end."""
-        last = round_up(latest + 1) + SIZE
+        last = round_up(latest + 1) + WINDOW
         self._end = last
         schema = pa.schema([("ts", pa.int64()), ("user", pa.string()), ("text", pa.string())])
-        self.job.add(pa.RecordBatch.from_pylist([{"ts": last, "user": "", "text": _LAST_TEXT}], schema))
-        for source in range(self.sources):
-            self.job.watermark(last + SIZE, source)
-        self.start = last + SIZE
+        with self._turn:
+            self.job.add(pa.RecordBatch.from_pylist([{"ts": last, "user": "", "text": _LAST_TEXT}], schema))
+            for source in range(self.sources):
+                self.job.watermark(last + WINDOW, source)
+        self.start = last + WINDOW
 
     def _read(self, consume: Consume) -> tuple[float, float]:
         """Consume results until those of the last tweet have come; return when that was, by both clocks."""
         while not self._stop.is_set():
-            results = self.job.results()
+            with self._turn:
+                results = self.job.results()
             if results.num_rows == 0:
                 time.sleep(_POLL_SECONDS)
             elif results["ts"][-1].as_py() > self._end:
@@ -133,8 +147,3 @@ class Rig:
             else:
                 consume(results)
         raise JobError("the results are not complete", why="a source failed, or took too long", do="see its error")
-
-
-def windows_per_tweet() -> int:
-    """Return how many windows each tweet is in."""
-    return SIZE // ADVANCE

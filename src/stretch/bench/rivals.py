@@ -13,8 +13,9 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,22 +23,15 @@ import pyarrow as pa
 from stretch.bench.data import make_tweets
 from stretch.bench.digest import Digest, digest
 from stretch.bench.report import optional
+from stretch.bench.turns import Run
 from stretch.errors import StretchError
 
-NAMES = ("polars", "duckdb")
+NAMES = {"polars": "Polars", "duckdb": "DuckDB"}
 FORMS = ("rows", "panes")
 """Put each row into its windows and group by window and word, or count by pane first and add up panes."""
 
 THREADS = 2
 ADVANCE = 60_000  # windows of two advances, as in `st.paper.wordcount`
-
-
-class RivalRun(NamedTuple):
-    """One word count of a rival."""
-
-    seconds: float
-    cpu_seconds: float
-    digest: Digest
 
 
 @dataclass(frozen=True)
@@ -53,6 +47,7 @@ class Rivals:
     """The rivals' process, with the same tweets as ours; use it in a `with` statement."""
 
     def __init__(self, tweets: int, seed: int) -> None:
+        self._tweets = tweets
         optional("polars")
         optional("duckdb")
         environment = os.environ | {"POLARS_MAX_THREADS": str(THREADS)}  # read once, when Polars is imported
@@ -61,8 +56,8 @@ class Rivals:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
 
-    def run(self, task: Task) -> RivalRun:
-        """Let one rival count once; this process waits and does nothing meanwhile."""
+    def run(self, task: Task) -> Run:
+        """Let one rival count once, and wait for it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -78,7 +73,7 @@ class Rivals:
                 do="check the versions of polars and duckdb, and that there is enough memory",
             )
         seconds, cpu_seconds, *found = json.loads(answer)
-        return RivalRun(seconds, cpu_seconds, Digest(*found))
+        return Run(self._tweets, seconds, cpu_seconds, Digest(*found))
 
     def __enter__(self) -> Rivals:
         return self
@@ -91,6 +86,15 @@ class Rivals:
         self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait()
+
+
+def rival_contestants(rivals: Rivals, occurrences: bool) -> dict[str, Callable[[], Run]]:
+    """Return everyone, in every form."""
+    return {
+        f"{title}, {form}": partial(rivals.run, Task(name, form, occurrences))
+        for name, title in NAMES.items()
+        for form in FORMS
+    }
 
 
 # --- In the rivals' process

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-SIZE, ADVANCE = 120_000, 60_000  # the windows of all benches: two minutes by one, in milliseconds
+WINDOW, ADVANCE = 120_000, 60_000  # the windows of all benches: two minutes by one, in milliseconds
 
 BATCH_ROWS = 8_192
 TICK_SECONDS = 0.001  # how often a paced stream brings what is due
@@ -18,8 +18,8 @@ TICK_SECONDS = 0.001  # how often a paced stream brings what is due
 def dealt(table: pa.Table, start: int, sources: int, batch_rows: int = BATCH_ROWS) -> list[list[pa.RecordBatch]]:
     """Deal tweets to sources in turn, with times that begin at `start`."""
     later = shifted(table.combine_chunks(), start)
-    parts = [later.take(pa.array(range(k, later.num_rows, sources))) for k in range(sources)] if sources > 1 else [later]
-    return [part.combine_chunks().to_batches(batch_rows) for part in parts]
+    turns = [pa.array(range(source, later.num_rows, sources)) for source in range(sources)]
+    return [later.take(turn).combine_chunks().to_batches(batch_rows) for turn in turns]
 
 
 def cycled(

@@ -52,7 +52,7 @@ from stretch.buffer.layout import (
 )
 from stretch.buffer.ready_log_merge import request_merge, slowest_position, try_merge
 from stretch.buffer.ready_log_runs import control_line
-from stretch.buffer.rows import FULL, append_rows, place_items
+from stretch.buffer.rows import FULL, append_rows, place_items, skip_row
 from stretch.native import (
     PARK_AT_ONCE,
     WAIT_AGAIN,
@@ -204,6 +204,8 @@ def stage_control(view: LogView, source: int, time: int, epoch: int) -> int:
     bound = load_relaxed(view.sources, base + BOUND)  # its own
     time = max(time, bound >> 1)
     view.staged_times[source, number & (view.staged_times.shape[1] - 1)] = time
+    row_input = view.sources[base + INPUT]
+    skip_row(view.tables[2 * row_input + 1, : view.column_counts[row_input]], source, number)
     line = control_line(source, control)
     view.sources[line + CONTROL_NUMBER] = number
     view.sources[line + CONTROL_RANK] = _rank_of_control(view, source, time, bound, number)

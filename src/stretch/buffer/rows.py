@@ -337,6 +337,15 @@ def place_items(table: Cells, column: int, ring: int, number: int, freed: int, c
     return start
 
 
+@kernel
+def skip_row(table: Cells, ring: int, number: int) -> None:
+    """Leave row `number` without values; the next one is appended after it."""
+    for column in range(table.shape[0]):
+        if table[column, LENGTHS] != 0:
+            until = items_until(table, column, ring, number)
+            write_int64(table[column, MARKS] + 8 * place_of(table, ring, number), until)
+
+
 @kernel(inline=True)
 def items_until(table: Cells, column: int, ring: int, number: int) -> int:
     """Return how many items were given out before row `number`, of the rows [freed, number] that are known (R1)."""

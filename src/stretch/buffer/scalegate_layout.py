@@ -31,8 +31,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from stretch.buffer.layout import CONTROL, DATA, NO_BOUND, RANK_VARIES, TIME_MIN, WATERMARK
-from stretch.buffer.rows import FULL, Arena, allocate
+from stretch.buffer.layout import RANK_VARIES, TIME_MIN, WATERMARK
+from stretch.buffer.rows import Arena, allocate
 from stretch.errors import StretchError
 from stretch.native import Cells, kernel, require_cells
 
@@ -103,8 +103,6 @@ MARK: Final = -2  # the rank of a promise of a whole time: before control entrie
 OK: Final = 0
 GONE: Final = -3  # not a member
 LATE: Final = -4  # before what the source has added or promised
-
-__all__ = ["CONTROL", "DATA", "FULL", "NO_BOUND", "RANK_VARIES", "TIME_MIN", "WATERMARK", "GateView", "allocate_gate"]
 
 
 class GateView(NamedTuple):

@@ -34,6 +34,8 @@ Paper: section "Using ScaleGate as TB objects", figure "ScaleGate's skip list, a
 
 from __future__ import annotations
 
+from typing import Final
+
 from stretch.buffer.scalegate_layout import (
     FINGER,
     FLOOR,
@@ -62,7 +64,8 @@ from stretch.buffer.scalegate_layout import (
 )
 from stretch.native import compare_exchange, kernel, load_acquire, load_relaxed, store_release
 
-PUBLISH_EVERY = 64  # nodes linked before readers may see them, within a call
+PUBLISH_EVERY: Final = 64  # nodes linked before readers may see them, within a call
+VERSION_ATTEMPTS: Final = 64  # looks at all members while they change, before a caller comes back later
 
 # --- Filling
 
@@ -106,14 +109,15 @@ def first_held(view: GateView, source: int) -> int:
     Two looks at VERSION make the readers a set that was there at once: a new reader starts where a connected one holds
     its nodes, and that one passes them only after VERSION has grown.
     """
-    version = load_acquire(view.cells, VERSION)  # acquire: pairs with the fetch_add of who changes members
-    first = NEVER
-    for reader in range(load_acquire(view.cells, READERS_HIGH)):  # as above
-        # Acquire: pairs with the store_release of release_to; what the reader read stays before it.
-        first = min(first, load_acquire(view.passed, reader * view.width + source))
-    if first == NEVER or load_acquire(view.cells, VERSION) != version:  # as above
-        return 0
-    return first
+    for _ in range(VERSION_ATTEMPTS):
+        version = load_acquire(view.cells, VERSION)  # acquire: pairs with the fetch_add of who changes members
+        first = NEVER
+        for reader in range(load_acquire(view.cells, READERS_HIGH)):  # as above
+            # Acquire: pairs with the store_release of move_base; what the reader read stays before it.
+            first = min(first, load_acquire(view.passed, reader * view.width + source))
+        if load_acquire(view.cells, VERSION) == version:  # acquire: as above, and after all readers
+            return first if first != NEVER else 0
+    return 0
 
 
 # --- Searching

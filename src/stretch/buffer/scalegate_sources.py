@@ -20,11 +20,11 @@ Paper: add; the bounds of docs/internals/compiled-engine.md.
 
 from __future__ import annotations
 
+from stretch.buffer.layout import DATA, NO_BOUND, RANK_VARIES, TIME_MIN, WATERMARK
+from stretch.buffer.rows import FULL
 from stretch.buffer.scalegate_layout import (
     BUSY,
-    DATA,
     FLOOR,
-    FULL,
     GONE,
     HANDLE,
     IDLE,
@@ -34,21 +34,17 @@ from stretch.buffer.scalegate_layout import (
     MARK,
     NAME,
     NEXT_NUMBER,
-    NO_BOUND,
     NOTHING,
     OK,
     OUT,
     RANK,
-    RANK_VARIES,
     REF,
     SOURCE_BITS,
     SOURCE_CELLS,
     STATE,
     TIME,
-    TIME_MIN,
     WAKE_READERS,
     WAKE_SOURCES,
-    WATERMARK,
     GateView,
     is_before,
     name_of,

@@ -10,7 +10,8 @@ Rules
     R2  With `NUMBA_DISABLE_JIT=1` every decorator here returns the plain Python function, so that a debugger,
         coverage and the interleaver see ordinary code. That variable is a mode of the process: set it before Numba
         is imported.
-    R3  Nothing is cached unless `STRETCH_CACHE_DIR` is set, and then only module-level kernels of this package.
+    R3  Only module-level kernels of this package are cached, under the user's cache directory or `STRETCH_CACHE_DIR`
+        (empty: nowhere). Closures over functions of the user never are (docs/adr/0005).
 
 Why the cache is shaped as it is
     Numba's own cache keys a function by its own file: a callee or constant changed in another file, or a build with
@@ -118,7 +119,7 @@ def kernel(
             )
         compiled = _compile(plain, _options(inline=inline, nogil=nogil))
         if JIT_ENABLED and _PACKAGE in Path(code.co_filename).resolve().parents:
-            _cache_in_digest_directory(compiled)
+            cache_in_digest_directory(compiled)
         return compiled
 
     return compile_kernel if function is None else compile_kernel(function)
@@ -185,7 +186,8 @@ def _compile(function: Function, options: dict[str, Any]) -> Function:
     return cast("Function", numba.njit(**options)(function))
 
 
-def _cache_in_digest_directory(dispatcher: Any) -> None:
+def cache_in_digest_directory(dispatcher: Any) -> None:
+    """Let Numba keep what it compiles for this function, or C callback, in our directory."""
     directory = cache_directory()
     if directory is None:
         return
@@ -200,8 +202,12 @@ def _cache_in_digest_directory(dispatcher: Any) -> None:
 
 @functools.lru_cache(maxsize=1)
 def cache_directory() -> str | None:
-    """Return the directory of this build's compiled kernels, or None when `STRETCH_CACHE_DIR` is not set."""
+    """Return the directory of this build's compiled kernels, or None when there is none to write to."""
     root = os.environ.get("STRETCH_CACHE_DIR")
+    is_chosen = root is not None
+    if root is None:
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        root = os.path.join(home, "stretch")
     if not root:
         return None
     build = f"{_version()}-{numba.__version__}-{_digest()}"
@@ -210,6 +216,8 @@ def cache_directory() -> str | None:
         os.makedirs(directory, exist_ok=True)
         tempfile.TemporaryFile(dir=directory).close()
     except OSError as error:
+        if not is_chosen:
+            return None
         # Compiling again is slow, not wrong; failing here would keep an executor without a home from starting.
         warnings.warn(
             "stretch compiles its kernels again in this process.\n"

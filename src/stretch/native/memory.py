@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -28,7 +29,8 @@ from stretch.errors import StretchError
 from stretch.native.atomics import emit
 from stretch.native.jit import compiled_form_of, instruction
 
-_NORESERVE: Final = getattr(mmap, "MAP_NORESERVE", 0)
+# Not every Python names the flag; other systems do not count memory that nobody has touched.
+_NORESERVE: Final = 0x4000 if sys.platform == "linux" else 0
 
 
 def reserve(size: int) -> npt.NDArray[np.uint8]:

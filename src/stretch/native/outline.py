@@ -17,8 +17,9 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.ccallback import CFunc
 
-from stretch.native.jit import JIT_ENABLED, compiled_form_of, instruction, kernel_options, specialised
+from stretch.native.jit import JIT_ENABLED, cache_in_digest_directory, compiled_form_of, instruction, kernel_options, specialised
 from stretch.native.memory import address_of
 
 _BOX_BYTES: Final = 1 << 14
@@ -127,8 +128,11 @@ def outlined(function: Callable[..., int]) -> Callable[..., int]:
 
     def address() -> int:
         if not compiled:
-            signature = types.int64(*[types.int64] * count)
-            compiled.append(numba.cfunc(signature, **kernel_options())(function))
+            signature = (tuple([types.int64] * count), types.int64)
+            made = CFunc(function, signature, locals={}, options=kernel_options())
+            cache_in_digest_directory(made)
+            made.compile()
+            compiled.append(made)
         return int(compiled[0].address)
 
     @instruction

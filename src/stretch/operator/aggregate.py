@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from stretch.errors import DefinitionError
-from stretch.operator.keys import KeySpec, key_columns
+from stretch.errors import DefinitionError, a_kind
+from stretch.operator.keys import KeySpec, checked_keys, key_columns
 from stretch.operator.reduction import Reduction
-from stretch.operator.spec import Mapping, Operator, as_inputs, checked_groups, checked_window
+from stretch.operator.spec import Mapping, Operator, as_inputs, checked_groups, checked_name, checked_window
 from stretch.schema import Schema
 from stretch.windows.groups import GROUP_COUNT
 from stretch.windows.spec import Boundaries, Window
@@ -38,10 +38,12 @@ class Aggregate:
         name: str | None = None,
         **aggregates: Reduction,
     ) -> None:
-        self.name = name or "Aggregate"
+        own = {"keys": keys, "key_name": key_name, "inputs": inputs, "mapping": mapping, "groups": groups}
+        _check_names({**own, "occurrences": occurrences, "name": name})
+        self.name = checked_name(name, "Aggregate")
         self.window = checked_window(window, self.name)
         self.inputs = as_inputs(inputs)
-        self.keys = keys
+        self.keys = checked_keys(keys, self.name)
         self.key_name = key_name
         self.mapping = mapping
         self.groups = checked_groups(groups, self.name)
@@ -90,7 +92,7 @@ class Aggregate:
             if not isinstance(how, Reduction):
                 raise DefinitionError(
                     f"{self.name}: {name}={how!r} is not an aggregate",
-                    why=f"it is a {type(how).__name__}",
+                    why=f"it is {a_kind(how)}",
                     do="pass st.count(), st.sum(...), st.min(...), st.max(...), st.mean(...), st.first(...) or "
                     "st.last(...)",
                 )
@@ -105,6 +107,17 @@ class Aggregate:
                 f"{self.name}: the window has no advance",
                 why="it would report a result for every step of event time",
                 do="pass st.sliding(size, advance) or st.tumbling(size)",
+            )
+
+
+def _check_names(settings: dict[str, Any]) -> None:
+    """Refuse an aggregate whose name is that of a setting, where it would be taken for one."""
+    for name, value in settings.items():
+        if isinstance(value, Reduction):
+            raise DefinitionError(
+                f"Aggregate: an aggregate cannot be called {name!r}",
+                why=f"{name}= is a setting of Aggregate itself",
+                do=f"choose another name, for example {name}_=...",
             )
 
 

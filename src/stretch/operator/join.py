@@ -11,7 +11,17 @@ from typing import Any
 
 from stretch.errors import DefinitionError
 from stretch.operator.keys import KeySpec
-from stretch.operator.spec import Mapping, Operator, as_inputs, checked, checked_groups, checked_window, purge
+from stretch.operator.spec import (
+    Mapping,
+    Operator,
+    as_inputs,
+    checked,
+    checked_groups,
+    checked_name,
+    checked_window,
+    named,
+    purge,
+)
 from stretch.schema import Schema, parse_schema
 from stretch.windows.groups import GROUP_COUNT
 from stretch.windows.spec import Boundaries, Window
@@ -42,7 +52,7 @@ class Join:
         printed_purge: bool = False,
         name: str | None = None,
     ) -> None:
-        self.name = name or "Join"
+        self.name = checked_name(name, "Join")
         self.window = checked_window(window, self.name)
         self.inputs = as_inputs(inputs)
         self.match = checked(match, "match(l, r)", 2, self.name)
@@ -64,7 +74,7 @@ class Join:
                 why="the printed rule compares times, and is only defined for windows that move with every step",
                 do="leave the advance out of st.sliding, or leave printed_purge out",
             )
-        return Operator(
+        resolved = Operator(
             window=self.window,
             schema=self.schema or _both(*schemas),
             keys=self.keys if self.has_keys else _every(self.groups),
@@ -77,15 +87,18 @@ class Join:
             keys_are_groups=not self.has_keys,
             name=self.name,
         )
+        resolved.makes_rows = "output"
+        return resolved
 
     def __repr__(self) -> str:
         return f"<{self.name} on {getattr(self.match, '__name__', 'match')}>"
 
     def _update(self, boundaries: Boundaries) -> Callable[[Any, Any], Iterator[Any]]:
-        match, row = self.match, self.output or _row
+        assert self.match is not None
+        match = named("match", self.match)
+        row = _row if self.output is None else named("output", self.output)
         groups = None if self.has_keys else self.groups
         kept = boundaries.size if self.printed_purge else None
-        assert match is not None
 
         def update(ws: Any, t: Any) -> Iterator[Any]:
             this, other = ws[t.input], ws[1 - t.input]

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
-from stretch.errors import DefinitionError
-from stretch.schema import Schema, Type
+from stretch.errors import DefinitionError, FunctionError
+from stretch.schema import Schema, Type, plain
 
 KeySpec = str | Sequence[str] | Callable[[Any], Any] | None
 
@@ -80,7 +81,35 @@ class KeyFunction:
 
     def __call__(self, t: Any) -> Iterable[Hashable]:
         made = self.function(t)
-        return (made,) if made is None or isinstance(made, (int, str, tuple)) else made
+        is_one = not isinstance(made, Iterable) or isinstance(made, (str, bytes, tuple))
+        return (made,) if is_one else made
+
+
+def as_key(made: Any) -> Hashable:
+    """Return a key as engines hold it: numbers of NumPy as ints, which have to fit into 64 bits."""
+    if isinstance(made, tuple):
+        parts = [as_key(part) for part in made]
+        return made if all(map(is_, parts, made)) else tuple(parts)
+    key: Hashable = plain(made)
+    if isinstance(key, int) and not -(1 << 63) <= key < 1 << 63:
+        raise FunctionError(
+            f"{key} cannot be a key",
+            why="it has more than 64 bits",
+            do="make `keys` return smaller numbers, or text",
+        )
+    return key
+
+
+def checked_keys(keys: Any, operator: str) -> KeySpec:
+    """Check that `keys` says where keys come from."""
+    is_names = isinstance(keys, Sequence) and all(isinstance(name, str) for name in keys)
+    if keys is None or callable(keys) or is_names:
+        return keys  # type: ignore[no-any-return]
+    raise DefinitionError(
+        f"{operator}: keys={keys!r} does not say where keys come from",
+        why="it is neither a column name, a list of column names, nor a function",
+        do='pass for example keys="user", keys=["user", "country"], or a function of the tuple',
+    )
 
 
 def bind_keys(keys: KeySpec, schema: Schema, operator: str) -> KeyColumns | KeyFunction:
@@ -104,10 +133,9 @@ def bind_keys(keys: KeySpec, schema: Schema, operator: str) -> KeyColumns | KeyF
 
 def _check_key_column(name: str, schema: Schema, operator: str, needed: Type | None = None) -> None:
     if name not in schema:
+        missing = schema.missing(name)
         raise DefinitionError(
-            f"{operator}: the key column {name!r} does not exist",
-            why=f"the input's columns are {', '.join(schema.names) or 'none'}",
-            do="name one of them, or add the column to the input first",
+            f"{operator}: the key column {name!r} {missing.predicate}", why=missing.why, do=missing.do
         )
     if needed is not None and schema[name] != needed:
         raise DefinitionError(
@@ -125,23 +153,27 @@ def _check_key_column(name: str, schema: Schema, operator: str, needed: Type | N
 
 def key_columns(keys: KeySpec, schema: Schema, key_name: str | None, operator: str) -> tuple[tuple[str, Type], ...]:
     """Return the names and types under which an Aggregate reports its keys."""
-    if callable(keys):
-        made = Type("string")
-        if isinstance(keys, pairs):
-            return (("first", made), ("second", made))
-        if isinstance(keys, (words, hashtags)):
-            return ((key_name or type(keys).__name__.removesuffix("s"), made),)
+    bind_keys(keys, schema, operator)
+    columns: tuple[tuple[str, Type], ...]
+    if isinstance(keys, pairs):
+        columns = (("first", Type("string")), ("second", Type("string")))
+    elif isinstance(keys, (words, hashtags)):
+        columns = ((type(keys).__name__.removesuffix("s"), Type("string")),)
+    elif callable(keys):
         raise DefinitionError(
             f"{operator}: keys is a function, and an Aggregate cannot tell the type of its keys",
             why="the result needs a name and a type for the key column",
             do="pass a column name as keys, or use stretch.Operator with a schema of its own",
         )
-    names = () if keys is None else (keys,) if isinstance(keys, str) else tuple(keys)
-    bind_keys(keys, schema, operator)
-    if key_name is not None and len(names) != 1:
+    else:
+        names = () if keys is None else (keys,) if isinstance(keys, str) else tuple(keys)
+        columns = tuple((name, Type(schema[name].name)) for name in names)
+    if key_name is None:
+        return columns
+    if len(columns) != 1:
         raise DefinitionError(
-            f"{operator}: key_name={key_name!r} does not fit keys={list(names)!r}",
+            f"{operator}: key_name={key_name!r} does not fit keys={keys!r}",
             why="only a single key column can be renamed",
             do="leave key_name out",
         )
-    return tuple((key_name or name, Type(schema[name].name)) for name in names)
+    return ((key_name, columns[0][1]),)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from stretch.duration import duration, ticks_for
-from stretch.errors import DefinitionError, ReconfigurationError
+from stretch.errors import DefinitionError, ReconfigurationError, a_kind, outside
 from stretch.operator.aggregate import Aggregate
 from stretch.operator.join import Join
 from stretch.operator.keys import bind_keys
 from stretch.operator.spec import Map, Mapping, Operator
-from stretch.schema import Schema, Type
+from stretch.schema import Schema, Type, plain
 from stretch.windows.groups import hash_key
 from stretch.windows.spec import Boundaries
 
@@ -82,26 +82,43 @@ class Plan:
     def mapping_for(self, instances: Sequence[int], mapping: Mapping | None = None) -> tuple[int, ...]:
         """Return the table group -> instance (Paper: f_mu) over these instances."""
         chosen = mapping if mapping is not None else self.operator.mapping
-        if chosen is None:
-            table = [instances[group % len(instances)] for group in range(self.group_count)]
-        elif callable(chosen):
-            table = [chosen(group, len(instances)) for group in range(self.group_count)]
-        else:
-            table = list(chosen)
+        table = self._table(chosen, instances)
         if len(table) != self.group_count:
             raise ReconfigurationError(
                 f"{self.name}: the mapping has {len(table)} entries",
                 why=f"there are {self.group_count} key groups, and each needs an instance",
                 do="pass one instance per group, or a function mapping(group, parallelism)",
             )
-        strangers = sorted(set(table) - set(instances), key=str)
+        strangers = [made for made in table if plain(made) not in instances]
         if strangers:
             raise ReconfigurationError(
                 f"{self.name}: the mapping names instance {strangers[0]!r}",
                 why=f"the instances are {', '.join(map(str, instances))}",
                 do="map groups only to those, or ask for a higher parallelism",
             )
-        return tuple(table)
+        return tuple(int(made) for made in table)
+
+    def _table(self, mapping: Mapping | None, instances: Sequence[int]) -> list[Any]:
+        """Return what a mapping says for each group, unchecked."""
+        if mapping is None:
+            return [instances[group % len(instances)] for group in range(self.group_count)]
+        if callable(mapping):
+            try:
+                return [mapping(group, len(instances)) for group in range(self.group_count)]
+            except Exception as problem:
+                raise ReconfigurationError(
+                    f"{self.name}: mapping failed",
+                    where=outside(problem),
+                    why=f"{type(problem).__name__}: {problem}",
+                    do="mend it; it is called as mapping(group, parallelism), once for each group",
+                ) from problem
+        if isinstance(mapping, Iterable) and not isinstance(mapping, (str, bytes)):
+            return list(mapping)
+        raise ReconfigurationError(
+            f"{self.name}: mapping={mapping!r} is not a mapping",
+            why=f"it is {a_kind(mapping)}",
+            do="pass a list with an instance for each group, or a function mapping(group, parallelism)",
+        )
 
 
 def make_plan(
@@ -123,17 +140,15 @@ def make_plan(
             do="cast one of them",
         )
     is_timestamp = time_types[0].is_timestamp
-    payloads = [schema.without(time) for schema in schemas]
+    payloads = [schema.payload(time) for schema in schemas]
     boundaries = None
     resolved: Operator | Map
     if isinstance(operator, Map):
         resolved = operator
     else:
-        step = 1
-        if resolution is not None:
-            step = ticks_for(duration(resolution, "resolution"), is_timestamp, "resolution", time)
-        boundaries = operator.window.boundaries(is_timestamp, time, step)
+        boundaries = operator.window.boundaries(is_timestamp, time, _step(resolution, is_timestamp, time))
         resolved = operator.resolve(payloads, boundaries)
+    _check_results(resolved, time)
     streams = tuple(
         _bind_stream(resolved, index, time, time_types[index], payload) for index, payload in enumerate(payloads)
     )
@@ -144,17 +159,43 @@ def check_operator(operator: Any) -> None:
     if not isinstance(operator, (Operator, Aggregate, Join, Map)):
         raise DefinitionError(
             f"{operator!r} is not an operator",
-            why=f"it is a {type(operator).__name__}",
+            why=f"it is {a_kind(operator)}",
             do="pass a stretch.Operator, Aggregate, Join or Map",
+        )
+
+
+def _step(resolution: str | int | None, is_timestamp: bool, time: str) -> int:
+    """Return the smallest step of event time (Paper: delta)."""
+    if resolution is None:
+        return 1
+    step = ticks_for(duration(resolution, "resolution"), is_timestamp, "resolution", time)
+    if step < 1:
+        raise DefinitionError(
+            f"resolution={resolution!r} is not a step of event time",
+            why="event time has to go on with each step",
+            do="pass a positive resolution, or leave it out",
+        )
+    return step
+
+
+def _check_results(operator: Operator | Map, time: str) -> None:
+    names = [time, *operator.schema.names]
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise DefinitionError(
+            f"{operator.name}: the results would have two columns called {twice[0]!r}",
+            why=f"their columns are {', '.join(names)}; the first is the time, which every result has",
+            do="rename one of them, or leave it out",
         )
 
 
 def _time_type(schema: Schema, time: str, operator: str) -> Type:
     if time not in schema:
+        missing = schema.missing(time)
         raise DefinitionError(
-            f"{operator}: the time column {time!r} does not exist",
-            why=f"the input's columns are {', '.join(schema.names) or 'none'}",
-            do='name the column with time="..."',
+            f"{operator}: the time column {time!r} {missing.predicate}",
+            why=missing.why,
+            do='name the column with time="..."; it has to be a timestamp or a long',
         )
     type_ = schema[time]
     if not (type_.is_timestamp or (type_.name in ("long", "int") and not type_.is_list)):
@@ -180,6 +221,12 @@ def _bind_stream(operator: Operator | Map, index: int, time: str, time_type: Typ
         body[time] = property(lambda t: t.timestamp, doc="event time")
     if "input" in payload:
         del body["input"]
+
+    def no_column(t: Any, name: str) -> Any:
+        missing = payload.missing(name)
+        raise AttributeError(f"the column {name!r} {missing.predicate}; {missing.why}")
+
+    body["__getattr__"] = no_column
     tuple_type = type("Tuple", (base,), body)
     if isinstance(operator, Map):
         return Stream(index, time, time_type, payload, tuple_type, lambda t: ())

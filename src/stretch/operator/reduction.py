@@ -32,10 +32,11 @@ class Reduction:
         if self.column is None:
             return Type("long")
         if self.column not in schema:
+            missing = schema.missing(self.column)
             raise DefinitionError(
-                f"{operator}: {self.kind}({self.column!r}) names a column that does not exist",
-                why=f"the input's columns are {', '.join(schema.names) or 'none'}",
-                do="name one of them, or add the column to the input first",
+                f"{operator}: {self.kind}({self.column!r}) names a column that {missing.predicate}",
+                why=missing.why,
+                do=missing.do,
             )
         type_ = schema[self.column]
         is_number = type_.is_integer or type_.is_float

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stretch.errors import DefinitionError
-from stretch.operator.keys import KeySpec
+from stretch.errors import DefinitionError, a_kind
+from stretch.operator.keys import KeySpec, checked_keys
 from stretch.operator.reduction import Reduction
-from stretch.schema import Schema, parse_schema, zero_of
+from stretch.schema import Schema, parse_schema, whole_number, zero_of
 from stretch.windows.groups import GROUP_COUNT
 from stretch.windows.spec import Boundaries, Window
 
@@ -85,7 +85,7 @@ class Operator:
         occurrences: bool = False,
         name: str | None = None,
     ) -> None:
-        self.name = name or type(self).__name__
+        self.name = checked_name(name, type(self).__name__)
         self.window = checked_window(window, self.name)
         self.inputs = as_inputs(inputs)
         self.keys = keys
@@ -99,6 +99,7 @@ class Operator:
         self.keys_are_groups = keys_are_groups
         self.occurrences = occurrences
         self.reductions: tuple[Reduction, ...] | None = None  # set where the functions are ready-made ones
+        self.makes_rows = "update"  # which function of the user made the rows that update yields, for errors
         self._check_functions()
 
     def resolve(self, schemas: Sequence[Schema], boundaries: Boundaries) -> Operator:
@@ -116,15 +117,9 @@ class Operator:
 
     def _check_functions(self) -> None:
         for index in range(len(self.inputs)):
-            keys = self.keys_of(index)
+            keys = checked_keys(self.keys_of(index), self.name)
             if callable(keys):
                 checked(keys, "keys(t)", 1, self.name)
-            elif keys is not None and not isinstance(keys, str) and not _is_names(keys):
-                raise DefinitionError(
-                    f"{self.name}: keys={keys!r} does not say where keys come from",
-                    why="it is neither a column name, a list of column names, nor a function",
-                    do='pass for example keys="user", keys=["user", "country"], or a function of the tuple',
-                )
         if self.window.kind == "single" and self.state and self.update and not self.slide:
             raise DefinitionError(
                 f"{self.name}: the state ({self.state}) of a sliding instance is never taken back",
@@ -149,13 +144,33 @@ def purge(w: Any) -> None:
     w.tuples[:] = [t for t in w.tuples if t.timestamp >= w.left]
 
 
+class InnerError(Exception):
+    """A function of the user failed that another function, one of ours, had called; the cause says how."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__(role)
+        self.role = role
+
+
+def named(role: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` such that an error of its own is told from one of its caller."""
+
+    def call(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except Exception as problem:
+            raise InnerError(role) from problem
+
+    return call
+
+
 class Map:
     """A stateless operator: `function(t)` yields any number of rows, each with the tuple's timestamp (Paper: M)."""
 
     def __init__(
         self, function: Callable[[Any], Any], *, schema: str | Schema, inputs: Any = 1, name: str | None = None
     ) -> None:
-        self.name = name or "Map"
+        self.name = checked_name(name, "Map")
         given = checked(function, "function(t)", 1, self.name)
         if given is None:
             raise DefinitionError(
@@ -186,7 +201,7 @@ def checked(function: Callable[..., Any] | None, form: str, arity: int, operator
     if not callable(function):
         raise DefinitionError(
             f"{operator}: {form.split('(')[0]}={function!r} is not a function",
-            why=f"it is a {type(function).__name__}",
+            why=f"it is {a_kind(function)}",
             do=f"pass a function of the form {form}",
         )
     try:
@@ -203,19 +218,30 @@ def checked(function: Callable[..., Any] | None, form: str, arity: int, operator
     return function
 
 
+def checked_name(name: Any, otherwise: str) -> str:
+    if name is None or isinstance(name, str):
+        return name or otherwise
+    raise DefinitionError(
+        f"{otherwise}: name={name!r} is not a name",
+        why=f"it is {a_kind(name)}, and name= is what errors call the operator",
+        do="pass text, or leave it out",
+    )
+
+
 def checked_window(window: Any, operator: str) -> Window:
     if isinstance(window, Window):
         return window
     raise DefinitionError(
         f"{operator}: window={window!r} is not a window",
-        why=f"it is a {type(window).__name__}",
+        why=f"it is {a_kind(window)}",
         do='pass st.sliding("1 hour", "30 minutes") or st.tumbling("1 hour")',
     )
 
 
 def checked_groups(groups: Any, operator: str) -> int:
-    if isinstance(groups, int) and 1 <= groups <= 1 << 16:
-        return groups
+    count = whole_number(groups)
+    if count is not None and 1 <= count <= 1 << 16:
+        return count
     raise DefinitionError(
         f"{operator}: groups={groups!r} is not a possible number of key groups",
         why="groups are dealt to instances, in tables of up to 65,536 entries",
@@ -243,7 +269,3 @@ def _parse_state(state: str | Schema | None, operator: str) -> Schema | None:
                 do="choose another name",
             )
     return schema
-
-
-def _is_names(keys: Any) -> bool:
-    return isinstance(keys, Sequence) and all(isinstance(name, str) for name in keys)

@@ -151,12 +151,12 @@ def make_write(kind: str, word: int, out: int, is_float: bool, following: Step) 
             following(outs, tables, at, index)
 
         return write_count
-    kept, mean = kind in ("first", "last"), kind == "mean"
+    kept, mean, valid = kind in ("first", "last"), kind == "mean", out + 1
 
     @specialised(inline=True)
     def write(outs, tables, at, index):  # type: ignore[no-untyped-def]
         count = tables.heap[at + word]
-        outs[out + 1][index] = count > 1 if kept else count > 0
+        outs[valid][index] = count > 1 if kept else count > 0
         if mean:
             total = tables.floats[at + word + 1] if is_float else np.float64(tables.heap[at + word + 1])
             outs[out][index] = total / count if count > 0 else 0.0
@@ -182,11 +182,12 @@ def make_write_key(word: int, out: int, following: Step) -> Step:
 
 def make_write_id_pair(out: int, following: Step) -> Step:
     """Write a key of two ids in one word."""
+    second = out + 1
 
     @specialised(inline=True)
     def write(outs, tables, at, index):  # type: ignore[no-untyped-def]
         outs[out][index] = tables.heap[at] & 0xFFFFFFFF
-        outs[out + 1][index] = tables.heap[at] >> 32
+        outs[second][index] = tables.heap[at] >> 32
         following(outs, tables, at, index)
 
     return write

@@ -18,6 +18,7 @@ class ReferenceBuffer:
         self._bounds: dict[Member, Position] = dict.fromkeys(sources, bound)
         self._pending: list[tuple[Entry, Member]] = []  # heap by position, which is unique
         self._ready: list[Entry] = []
+        self._watermark: int | None = None  # the latest time in _ready; control tuples do not count
         self._read: dict[Member, int] = dict.fromkeys(readers, 0)  # reader -> index into _ready of what it gets next
 
     @property
@@ -93,7 +94,13 @@ class ReferenceBuffer:
     def _merge(self) -> None:
         """Move what has become ready to the end of `_ready`, and a watermark if bounds went further than that."""
         while self._pending and self._is_ready(self._pending[0][0]):
-            self._ready.append(heapq.heappop(self._pending)[0])
+            self._deliver(heapq.heappop(self._pending)[0])
         reached = min(self._bounds.values(), default=BOTTOM)
-        if reached and (not self._ready or reached[0] > self._ready[-1].timestamp):
-            self._ready.append(Entry((reached[0], BEFORE_ALL), EntryKind.WATERMARK))
+        if reached and (self._watermark is None or reached[0] > self._watermark):
+            # After the control tuple that it may have come with (docs/paper-notes.md, 20).
+            self._deliver(Entry((*reached, BEFORE_ALL), EntryKind.WATERMARK))
+
+    def _deliver(self, entry: Entry) -> None:
+        self._ready.append(entry)
+        if entry.kind is not EntryKind.CONTROL:
+            self._watermark = entry.timestamp

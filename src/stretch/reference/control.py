@@ -66,8 +66,8 @@ class ControlQueues:
             bound = self.buffer.bound(source)
             self._count += 1
             # Just after what the source has added, and before everything that it can still add.
-            at_same_time = bound and bound[0] == timestamp
-            position = (*bound, self._count) if at_same_time else (timestamp, BEFORE_ALL, self._count)
+            has_added = len(bound) > 1 and bound[0] == timestamp
+            position = (*bound, self._count) if has_added else (timestamp, BEFORE_ALL, self._count)
             self.buffer.add(Entry(position, EntryKind.CONTROL, message), source)
             if message in self._unannounced:
                 self._unannounced.remove(message)

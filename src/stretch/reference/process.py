@@ -15,13 +15,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from stretch.buffer.api import Entry, EntryKind, Position
-from stretch.errors import FunctionError, StretchError
+from stretch.errors import FunctionError, StretchError, a_kind, outside
+from stretch.operator.keys import as_key
 from stretch.operator.plan import Plan
-from stretch.operator.spec import Map, Operator, purge, store
+from stretch.operator.spec import InnerError, Map, Operator, purge, store
 from stretch.reference.scheduler import Steps, Turn
 from stretch.reference.store import WindowSet, WindowStore
+from stretch.schema import whole_number
 from stretch.windows.groups import hash_key
 from stretch.windows.spec import Boundaries
+
+_NO_ROWS = (str, bytes, dict, set, frozenset)
+"""What can be gone through, and yet is not rows in an order."""
 
 Owns = Callable[[int], bool]
 Emit = Callable[[Entry], None]
@@ -105,13 +110,13 @@ class Processor:
     def keys_of(self, index: int, t: Any) -> Iterable[Hashable]:
         """Return the keys of a tuple: each once, or as often as it occurs (Paper: f_MK gives a set)."""
         stream = self.plan.streams[index]
-        with _blame("keys", None, t.timestamp, self.plan.name):
-            keys = list(stream.keys(t))
-        for key in keys:
-            if self._operator.keys_are_groups:
-                _check_group(key, self.plan)
-            else:
-                hash_key(key)  # says so if this cannot be a key
+        with _blame("keys", None, t.timestamp, self.plan.operator):
+            keys = [as_key(key) for key in stream.keys(t)]
+            for key in keys:
+                if self._operator.keys_are_groups:
+                    _check_group(key, self.plan)
+                else:
+                    hash_key(key)  # says so if this cannot be a key
         return keys if self._operator.occurrences else dict.fromkeys(keys)
 
     def _owned_keys(self, index: int, t: Any, owns: Owns) -> list[Hashable]:
@@ -138,7 +143,7 @@ class Processor:
             store(windows.instances[t.input if len(windows.instances) > 1 else 0], t)
             return
         for row in self._call(update, "update", windows.key, t.timestamp, windows.view, t):
-            windows.held.append(self._row(row, "update", windows.key, t.timestamp))
+            windows.held.append(self._row(row, self._operator.makes_rows, windows.key, t.timestamp))
 
     def _slide(self, windows: WindowSet, watermark: int) -> bool:
         """Advance a set by one step; False if nothing is left in it (Paper: f_S and shift).
@@ -176,23 +181,32 @@ class Processor:
         self._emit(Entry((timestamp, group, index), EntryKind.DATA, row))
 
     def _call(self, function: Callable[..., Any], role: str, key: Any, timestamp: int, *args: Any) -> Iterator[Any]:
-        """Call a function of the user and go through what it returns or yields; None is nothing."""
-        with _blame(role, key, timestamp, self.plan.name):
+        """Call a function of the user and go through the rows that it yields or returns; a tuple is one row."""
+        with _blame(role, key, timestamp, self.plan.operator):
             made = function(*args)
-            rows = list(made) if made is not None else []
-        return iter(rows)
+            if made is None:
+                return iter(())
+            if isinstance(made, tuple):
+                return iter((made,))
+            if isinstance(made, Iterable) and not isinstance(made, _NO_ROWS):
+                return iter(list(made))
+            raise FunctionError(
+                f"{self.plan.name}: {role} returned {made!r}",
+                why=f"{a_kind(made)} is neither a row, which is a tuple, nor a list or generator of rows",
+                do="yield rows, each a tuple with one value per column of the schema",
+            )
 
     def _row(self, made: Any, role: str, key: Any, timestamp: int) -> tuple[Any, ...]:
         """Check a row against the schema and return it as the schema's types hold it."""
         schema = self.plan.schema
         row = made if isinstance(made, tuple) else (made,)
-        where = _where(role, key, timestamp)
+        where = _where(role, key, timestamp, self.plan.operator)
         if len(row) != len(schema):
             raise FunctionError(
                 f"{self.plan.name}: {role} yielded {len(row)} value(s)",
                 where=where,
                 why=f"the schema has {len(schema)} column(s): {schema}",
-                do=f"make {role} yield one value per column, or correct the schema",
+                do=f"make {role} yield a tuple with one value per column, or correct the schema",
             )
         try:
             return tuple(type_.coerce(value) for (_, type_), value in zip(schema.columns, row, strict=True))
@@ -206,7 +220,8 @@ class Processor:
 
 
 def _check_group(key: Any, plan: Plan) -> None:
-    if isinstance(key, int) and 0 <= key < plan.group_count:
+    group = whole_number(key)
+    if group is not None and 0 <= group < plan.group_count:
         return
     raise FunctionError(
         f"{plan.name}: keys returned {key!r}",
@@ -215,27 +230,33 @@ def _check_group(key: Any, plan: Plan) -> None:
     )
 
 
-def _where(role: str, key: Any, timestamp: int) -> str:
-    of_key = "" if key is None else f" for key {key!r}"
+def _where(role: str, key: Any, timestamp: int, operator: Operator | Map) -> str:
+    is_own = role == "match" and isinstance(operator, Operator) and operator.keys_are_groups
+    of_key = "" if key is None or is_own else f" for key {key!r}"
     return f"{role}{of_key} at timestamp {timestamp}"
 
 
 @contextmanager
-def _blame(role: str, key: Any, timestamp: int, operator: str) -> Generator[None, None, None]:
+def _blame(role: str, key: Any, timestamp: int, operator: Operator | Map) -> Generator[None, None, None]:
     """Turn what a function of the user raises into an error that names function, key and timestamp."""
+    problem: BaseException
     try:
         yield
+        return
+    except FunctionError as error:
+        if error.where is None:
+            error.locate(_where(role, key, timestamp, operator))
+        raise
     except StretchError:
         raise
-    except Exception as problem:
-        frames = []
-        traceback = problem.__traceback__
-        while traceback is not None:
-            frames.append(f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}")
-            traceback = traceback.tb_next
-        raise FunctionError(
-            f"{operator}: {role} failed",
-            where=f"{_where(role, key, timestamp)}, {frames[-1]}",
-            why=f"{type(problem).__name__}: {problem}",
-            do=f"mend {role}; it can be called and stepped through on its own, as a plain Python function",
-        ) from problem
+    except InnerError as inner:
+        assert inner.__cause__ is not None
+        role, problem = inner.role, inner.__cause__
+    except Exception as error:
+        problem = error
+    raise FunctionError(
+        f"{operator.name}: {role} failed",
+        where=f"{_where(role, key, timestamp, operator)}, {outside(problem)}",
+        why=f"{type(problem).__name__}: {problem}",
+        do=f"mend {role}; it can be called and stepped through on its own, as a plain Python function",
+    ) from problem

@@ -7,6 +7,7 @@ interleaving, so that a failing run is replayed by its seed alone.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Generator
 from enum import Enum
 
@@ -34,6 +35,12 @@ class Scheduler:
         self._choice = random.Random(seed)
         self._tasks: dict[str, Steps] = {}
         self._idle: set[str] = set()
+        self._names: Counter[str] = Counter()
+
+    def unique(self, name: str) -> str:
+        """Return a name for an operator that no other has: this one, numbered from the second time on."""
+        self._names[name] += 1
+        return name if self._names[name] == 1 else self.unique(f"{name} {self._names[name]}")
 
     def spawn(self, name: str, task: Steps) -> None:
         """Add a task; it first runs when it is chosen."""

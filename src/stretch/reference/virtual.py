@@ -82,7 +82,7 @@ class VirtualSharedNothing:
     ) -> None:
         self.plan = plan
         self.input = input
-        self.name = name
+        self.name = scheduler.unique(name)  # as a reader of the input, in control tuples, and for its tasks
         active = range(parallelism)
         self.max_parallelism = max_parallelism
         self.first_epoch = Epoch(0, frozenset(active), plan.mapping_for(active))
@@ -98,7 +98,7 @@ class VirtualSharedNothing:
         input.buffer.add_readers([self.reader(instance) for instance in active], EGRESS)
         self.instances = [VirtualInstance(self, number) for number in range(max_parallelism)]
         for each in self.instances:
-            scheduler.spawn(f"{name}.{each.number}", each.run())
+            scheduler.spawn(f"{self.name}.{each.number}", each.run())
 
     @property
     def latest_epoch(self) -> Epoch:

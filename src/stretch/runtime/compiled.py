@@ -42,7 +42,7 @@ from stretch.operator.extract import make_scratch
 from stretch.operator.plan import Plan, Stream
 from stretch.operator.program import Program, compile_plan
 from stretch.operator.spec import Mapping
-from stretch.runtime.admission import Encoder
+from stretch.runtime.admission import Encoded, Encoder
 from stretch.runtime.arrivals import LOWEST, Arrivals, times_of
 from stretch.runtime.engine import Metrics
 from stretch.runtime.ingress import Disorder
@@ -315,13 +315,13 @@ class CompiledEngine:
             piece = batch.slice(start, PIECE_ROWS)
             times = np.ascontiguousarray(times_of(piece, one.stream.time))
             until = times // boundaries.advance * boundaries.advance + boundaries.size
-            self._admit_piece(one, times, one.encoder.encode(piece, until).addresses)
+            self._admit_piece(one, times, one.encoder.encode(piece, until))
 
-    def _admit_piece(self, one: Source, times: npt.NDArray[np.int64], addresses: npt.NDArray[np.int64]) -> None:
+    def _admit_piece(self, one: Source, times: npt.NDArray[np.int64], encoded: Encoded) -> None:
         first, last = 0, len(times)
         while first < last:
             self._send_controls(one, int(times[first]))
-            done = admit(self._log.view, one.number, first, last, times.ctypes.data, addresses)
+            done = admit(self._log.view, one.number, first, last, times.ctypes.data, encoded.addresses)
             if done < 0:
                 raise _too_long(one)
             first += done

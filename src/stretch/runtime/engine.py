@@ -44,11 +44,20 @@ class Reconfiguration(Protocol):
 
     @property
     def status(self) -> Status:
-        """Whether it waits for the sources' watermark to go on, took effect, or was overtaken by a later one."""
+        """Whether it waits for the sources' watermark to go on, took effect, or was overtaken by a later one.
+
+        A request that waits when the job ends has never taken effect, and stays "waiting".
+        """
 
     @property
     def watermark(self) -> int | None:
         """The event time of the tuple or heartbeat at which it took effect."""
+
+
+def describe(change: Reconfiguration) -> str:
+    """Show a change in one line."""
+    at = "" if change.watermark is None else f" at {change.watermark}"
+    return f"<Reconfiguration: epoch {change.epoch}, parallelism {change.parallelism}, {change.status}{at}>"
 
 
 class Engine(Protocol):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import datetime as dt
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from stretch.errors import InputError, JobError, ReconfigurationError
+from stretch.errors import InputError, JobError, ReconfigurationError, a_kind
 from stretch.operator.spec import Mapping
 from stretch.runtime.engine import Engine, Metrics, Reconfiguration
-from stretch.schema import Schema, schema_of
+from stretch.schema import Schema, schema_of, whole_number
 
 _Result = TypeVar("_Result")
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Job:
@@ -28,6 +30,7 @@ class Job:
         self._engine = engine
         self._upstream = upstream
         self._state = "running"
+        self._closed: set[int] = set()
 
     @property
     def engine(self) -> Engine:
@@ -46,45 +49,49 @@ class Job:
         return self._state == "running"
 
     def add(self, batch: pa.RecordBatch | pa.Table, source: int = 0) -> None:
-        """Add the rows of an Arrow batch or table; columns are found by name."""
+        """Add the rows of an Arrow batch or table, all or none; columns are found by name."""
         self._check_running()
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
             raise InputError(
-                f"a {type(batch).__name__} was added",
+                f"{a_kind(batch)} was added",
                 why="a job takes Arrow record batches and tables",
                 do="convert it first, for example with pyarrow.RecordBatch.from_pylist(rows)",
             )
         if self._engine is None:
             self._engine = self._make(schema_of(batch.schema))
-        self._check_source(source)
-        for part in batch.to_batches() if isinstance(batch, pa.Table) else [batch]:
-            self._attempt(lambda part=part: self.engine.add(part, source))  # type: ignore[misc]
+        number = self._check_open(source)
+        for part in _whole(batch):
+            self._attempt(lambda part=part: self.engine.add(part, number))  # type: ignore[misc]
 
-    def watermark(self, timestamp: int, source: int = 0) -> None:
-        """Promise that `source` adds nothing before `timestamp`: an explicit watermark, or a heartbeat."""
+    def watermark(self, timestamp: int | dt.datetime, source: int = 0) -> None:
+        """Promise that `source` adds nothing before `timestamp`: an explicit watermark, or a heartbeat.
+
+        It is an int as functions see it, or with a timestamp column a datetime (in UTC, unless it says otherwise).
+        """
         self._check_running()
-        self._check_source(source)
-        self._attempt(lambda: self.engine.watermark(timestamp, source))
+        number = self._check_open(source)
+        time = _time_of(timestamp, self.engine.plan.streams[0].time_type.is_timestamp)
+        self._attempt(lambda: self.engine.watermark(time, number))
 
     def close(self, source: int = 0) -> None:
         """Say that `source` has ended: it no longer holds back the others."""
         self._check_running()
-        self._check_source(source)
-        self._attempt(lambda: self.engine.close(source))
+        number = self._check_open(source)
+        self._attempt(lambda: self.engine.close(number))
+        self._closed.add(number)
 
     def reconfigure(
         self, parallelism: int | None = None, *, instances: Sequence[int] | None = None, mapping: Mapping | None = None
     ) -> Reconfiguration:
         """Change how many instances run, which ones, or who owns which key group, while the job runs.
 
-        The change takes effect at the first watermark beyond what the sources have reached; until then the record's
-        status is "waiting". Without input a heartbeat (`watermark`) makes it happen.
+        The request travels in the stream: the next tuple or heartbeat of a source carries it, and it takes effect at
+        the first one with a *later* time. So on a silent stream it takes two heartbeats (`watermark`), each later
+        than the one before. Until then the record's status is "waiting", and if the job ends first it stays so.
         """
         self._check_running()
-        if instances is None:
-            instances = range(self.engine.parallelism if parallelism is None else parallelism)
-        _check_instances(list(instances), parallelism, self.engine.max_parallelism)
-        return self.engine.reconfigure(list(instances), mapping)
+        chosen = _chosen(parallelism, instances, self.engine)
+        return self.engine.reconfigure(chosen, mapping)
 
     def results(self) -> pa.Table:
         """Return the results since the last call, in timestamp order."""
@@ -93,8 +100,7 @@ class Job:
 
     def late(self, source: int = 0) -> pa.Table:
         """Return the late tuples of a source since the last call, with the columns of its input."""
-        self._check_source(source)
-        return self.engine.late(source)
+        return self.engine.late(self._check_source(source))
 
     def finish(self) -> pa.Table:
         """End all sources (of the jobs before this one too), complete all windows, and return the last results."""
@@ -104,8 +110,9 @@ class Job:
 
     def stop(self) -> None:
         """Stop without completing windows; what is pending is given up. Safe to call twice."""
-        if self._engine is not None and self._state == "running":
+        if self._engine is not None and self._state != "finished":
             self._engine.stop()
+        if self._state == "running":
             self._state = "stopped"
 
     def metrics(self) -> Metrics:
@@ -121,8 +128,11 @@ class Job:
         self.stop()
 
     def _end(self, beyond: int) -> None:
-        """End the sources, which are those of the first job, so that the windows of all jobs after it complete."""
-        if self._upstream is not None and self._upstream.is_running:
+        """End the sources, which are those of the first job, so that the windows of all jobs after it complete.
+
+        Jobs that finished on their own reached as far as their own windows, and have to go on.
+        """
+        if self._upstream is not None and self._upstream._state in ("running", "finished"):
             self._upstream._end(beyond + self.engine.plan.reach)
         self._attempt(lambda: self.engine.finish(beyond))
         self._state = "finished"
@@ -137,8 +147,12 @@ class Job:
             self._state = "failed"
             raise
 
+    @property
+    def _has_failed(self) -> bool:
+        return self._state == "failed" or (self._upstream is not None and self._upstream._has_failed)
+
     def _check_not_failed(self) -> None:
-        if self._state == "failed":
+        if self._has_failed:
             raise JobError(
                 "the job has failed",
                 why="a function of the operator raised an error, which was reported then",
@@ -154,7 +168,7 @@ class Job:
                 do="set up a new job",
             )
 
-    def _check_source(self, source: int) -> None:
+    def _check_source(self, source: int) -> int:
         count = self.engine.source_count
         if self._upstream is not None:
             raise JobError(
@@ -162,12 +176,62 @@ class Job:
                 why="its input is the output of the job before it",
                 do="add to that job instead",
             )
-        if not 0 <= source < count:
+        number = whole_number(source)
+        if number is None or not 0 <= number < count:
             raise InputError(
                 f"source {source!r} does not exist",
                 why=f"the job has {count} source(s), from 0 to {count - 1}",
                 do="pass one of them, or sources=... to stretch.setup",
             )
+        return number
+
+    def _check_open(self, source: int) -> int:
+        number = self._check_source(source)
+        if number in self._closed:
+            raise JobError(
+                f"source {number} is closed",
+                why="job.close() has said that nothing more follows from it",
+                do="close a source after its last tuple; the job goes on with the others",
+            )
+        return number
+
+
+def _whole(batch: pa.RecordBatch | pa.Table) -> list[pa.RecordBatch]:
+    """Return a table as one batch, so that it is checked as a whole; only one with over 2 GB in a column is several."""
+    if isinstance(batch, pa.RecordBatch):
+        return [batch]
+    return batch.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], batch.schema)]
+
+
+def _time_of(given: Any, is_timestamp: bool) -> int:
+    """Return a point of event time as functions see it."""
+    time = whole_number(given)
+    if is_timestamp and isinstance(given, dt.datetime):
+        in_utc = given if given.tzinfo is not None else given.replace(tzinfo=dt.UTC)
+        time = (in_utc - _EPOCH) // dt.timedelta(microseconds=1)
+    if time is not None and -(1 << 63) <= time < 1 << 63:
+        return time
+    raise InputError(
+        f"watermark({given!r}) is not a point of event time",
+        why="the time column is a timestamp" if is_timestamp else "the time column is a long",
+        do="pass a datetime, or an int: microseconds since 1970" if is_timestamp else "pass an int, in its units",
+    )
+
+
+def _chosen(parallelism: Any, instances: Any, engine: Engine) -> list[int]:
+    """Return the instances that a change asks for."""
+    wanted = whole_number(engine.parallelism if parallelism is None else parallelism)
+    listed = range(wanted or 0) if instances is None else instances
+    numbers = [whole_number(number) for number in listed] if isinstance(listed, Iterable) else [None]
+    known = [number for number in numbers if number is not None]
+    if wanted is None or len(known) < len(numbers):
+        raise ReconfigurationError(
+            f"parallelism={parallelism!r}, instances={instances!r} is not a number and a list of numbers",
+            why="instances are numbered from 0 up, and parallelism is how many of them run",
+            do="pass parallelism=4, or instances=[0, 1, 2, 3]",
+        )
+    _check_instances(known, None if parallelism is None else wanted, engine.max_parallelism)
+    return known
 
 
 def _check_instances(instances: list[int], parallelism: int | None, pool: int) -> None:

@@ -16,13 +16,13 @@ from stretch.reference.control import ControlQueues
 from stretch.reference.scheduler import Scheduler
 from stretch.reference.shared_nothing import SharedNothing
 from stretch.reference.virtual import EGRESS, Epoch, VirtualSharedNothing
-from stretch.runtime.engine import Metrics, Reconfiguration, Status
+from stretch.runtime.engine import Metrics, Reconfiguration, Status, describe
 from stretch.runtime.ingress import Disorder
 from stretch.runtime.sources import Sources
 from stretch.schema import rows_to_table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VirtualReconfiguration:
     """A change that control tuples carry to the instances."""
 
@@ -48,8 +48,11 @@ class VirtualReconfiguration:
         switch = self.operator.switches.get(self.epoch)
         return None if switch is None else switch.trigger[0]
 
+    def __repr__(self) -> str:
+        return describe(self)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class ImmediateReconfiguration:
     """A change that halted the operator and has taken effect (shared-nothing)."""
 
@@ -57,6 +60,9 @@ class ImmediateReconfiguration:
     parallelism: int
     watermark: int | None = None
     status: Status = "switched"
+
+    def __repr__(self) -> str:
+        return describe(self)
 
 
 class ReferenceEngine:

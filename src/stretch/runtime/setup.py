@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 from stretch.duration import duration, ticks_for
-from stretch.errors import DefinitionError, JobError
+from stretch.errors import DefinitionError, JobError, a_kind
 from stretch.operator.plan import AnyOperator, Plan, check_operator, make_plan
 from stretch.operator.spec import as_inputs
+from stretch.runtime.compiled import CompiledEngine
 from stretch.runtime.engine import Engine
 from stretch.runtime.ingress import Disorder
 from stretch.runtime.job import Job
-from stretch.runtime.compiled import CompiledEngine
 from stretch.runtime.reference import EngineName, VirtualEngine, chain_engine, make_engine
-from stretch.schema import Schema
+from stretch.schema import Schema, whole_number
 
 
 def setup(
@@ -54,15 +54,19 @@ def setup(
             why=f"the engines are {', '.join(map(repr, get_args(EngineName)))}",
             do="pass one of them, or leave it out",
         )
-    pool = _check_parallelism(parallelism, max_parallelism)
+    parallelism, pool = _check_parallelism(parallelism, max_parallelism)
     if upstream is not None:
-        if inputs is not None or watermark is not None or idle is not None or sources != 1:
-            raise DefinitionError(
-                f"{operator.name}: a chained job was given sources of its own",
-                why="its input is the output of the upstream job: columns, watermarks and sources come from there",
-                do="leave out inputs, sources, watermark and idle",
-            )
-        return _chain(operator, upstream, parallelism, pool, resolution)
+        given = {
+            "inputs": inputs is not None,
+            "time": time != "ts",
+            "sources": sources != 1,
+            "watermark": watermark is not None,
+            "idle": idle is not None,
+            "engine": engine != "reference",
+            "seed": seed != 0,
+            "clock": clock is not wall_clock.monotonic,
+        }
+        return _chain(operator, upstream, parallelism, pool, resolution, [name for name in given if given[name]])
     counts = _source_counts(sources, operator)
     idle_seconds = None if idle is None else _seconds(idle)
 
@@ -87,7 +91,26 @@ def setup(
     return Job(lambda schema: start([schema]) if schema is not None else _never(schema), None, None)
 
 
-def _chain(operator: AnyOperator, upstream: Job, parallelism: int, pool: int, resolution: str | int | None) -> Job:
+def _chain(
+    operator: AnyOperator,
+    upstream: Job,
+    parallelism: int,
+    pool: int,
+    resolution: str | int | None,
+    given: Sequence[str],
+) -> Job:
+    if not isinstance(upstream, Job):
+        raise DefinitionError(
+            f"{operator.name}: upstream={upstream!r} is not a job",
+            why=f"it is {a_kind(upstream)}",
+            do="pass what stretch.setup returned for the operator before this one",
+        )
+    if given:
+        raise DefinitionError(
+            f"{operator.name}: a chained job was given {', '.join(given)}",
+            why="its input is the output of the upstream job, which brings columns, time, sources, engine and clock",
+            do="leave them out here, and pass them where the first job of the chain is set up",
+        )
     before = upstream.engine
     if not isinstance(before, VirtualEngine):
         raise DefinitionError(
@@ -104,27 +127,31 @@ def _never(schema: Schema | None) -> Engine:
     raise JobError("the job has no engine", why=f"it was made for {schema}", do="please report this")
 
 
-def _check_parallelism(parallelism: int, max_parallelism: int | None) -> int:
-    pool = parallelism if max_parallelism is None else max_parallelism
-    if not isinstance(parallelism, int) or parallelism < 1:
+def _check_parallelism(parallelism: int, max_parallelism: int | None) -> tuple[int, int]:
+    for name, given in (("parallelism", parallelism), ("max_parallelism", max_parallelism)):
+        number = whole_number(given)
+        if (number is None or number < 1) and (given is not None or name == "parallelism"):
+            raise DefinitionError(
+                f"{name}={given!r} is not possible",
+                why="at least one instance has to run",
+                do="pass a number from 1 up",
+            )
+    running = int(parallelism)
+    pool = running if max_parallelism is None else int(max_parallelism)
+    if pool < running:
         raise DefinitionError(
-            f"parallelism={parallelism!r} is not possible",
-            why="at least one instance has to run",
-            do="pass a number from 1 up",
-        )
-    if pool < parallelism:
-        raise DefinitionError(
-            f"parallelism={parallelism} is above max_parallelism={pool}",
+            f"parallelism={running} is above max_parallelism={pool}",
             why="the pool has to hold all instances that run",
             do="pass a larger max_parallelism; instances in the pool cost next to nothing",
         )
-    return pool
+    return running, pool
 
 
 def _source_counts(sources: int | Sequence[int], operator: AnyOperator) -> list[int]:
     inputs = len(operator.inputs)
-    counts = [sources] * inputs if isinstance(sources, int) else list(sources)
-    if len(counts) == inputs and all(isinstance(count, int) and count >= 1 for count in counts):
+    listed = sources if isinstance(sources, Sequence) else [sources] * inputs
+    counts = [number for count in listed if (number := whole_number(count)) is not None and number >= 1]
+    if len(counts) == len(listed) == inputs:
         return counts
     raise DefinitionError(
         f"{operator.name}: sources={sources!r} is not possible",
@@ -137,13 +164,26 @@ def _disorder(watermark: str | int | None, plan: Plan) -> Disorder:
     if watermark is None or watermark == "explicit":
         return None if watermark is None else "explicit"
     first = plan.streams[0]
-    return ticks_for(duration(watermark, "watermark"), first.time_type.is_timestamp, "watermark", first.time)
+    ticks = ticks_for(duration(watermark, "watermark"), first.time_type.is_timestamp, "watermark", first.time)
+    if ticks < 0:
+        raise DefinitionError(
+            f"watermark={watermark!r} is below zero",
+            why="it says how far back a tuple may be, and 0 is not at all",
+            do="pass a number from 0 up; leave it out if the sources are sorted",
+        )
+    return ticks
 
 
 def _seconds(idle: str) -> float:
     length = duration(idle, "idle")
-    if isinstance(idle, str):
+    if isinstance(idle, str) and length.ticks:
         return length.ticks / 1_000_000
+    if isinstance(idle, str):
+        raise DefinitionError(
+            f"idle={idle!r} is no time at all",
+            why="every source would be idle at once, and its tuples late",
+            do='pass a longer time, for example idle="5 seconds"',
+        )
     raise DefinitionError(
         f"idle={idle!r} does not say its unit",
         why="it is a length of real time, not of event time",

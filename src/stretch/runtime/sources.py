@@ -87,16 +87,23 @@ class Sources:
             self._sink.remove_sources([number])
 
     def check_idle(self) -> None:
-        """Advance sources that are silent for too long to what all the others have reached."""
+        """Advance sources that are silent for too long to what all the others have reached.
+
+        If there are no others, all are advanced to the furthest of them: nobody is waited for.
+        """
         if self._idle_seconds is None:
             return
         now = self._clock()
-        silent = [s for s in self.all if s.is_open and now - s.last_heard >= self._idle_seconds]
-        reached = [s.ingress.watermark for s in self.all if s.is_open and s not in silent]
-        known = [mark for mark in reached if mark is not None]
-        if known and len(known) == len(reached):
-            for source in silent:
-                self._advance(source, min(known))
+        connected = [s for s in self.all if s.is_open]
+        silent = [s for s in connected if now - s.last_heard >= self._idle_seconds]
+        others = [s for s in connected if s not in silent]
+        marks = [s.ingress.watermark for s in others or silent]
+        known = [mark for mark in marks if mark is not None]
+        if not known or (others and len(known) < len(others)):
+            return
+        reached = min(known) if others else max(known)
+        for source in silent:
+            self._advance(source, reached)
 
     def end(self, reach: int) -> None:
         """End all sources, with a last watermark so far beyond the last tuple that no window survives it."""
@@ -106,7 +113,7 @@ class Sources:
         latest = [s.ingress.latest for s in self.all if s.ingress.latest is not None]
         marks = [s.ingress.watermark for s in self.all if s.ingress.watermark is not None]
         if latest or marks:
-            final = max(latest + marks) + reach
+            final = max(latest + marks) + max(reach, 1)  # beyond the last tuples, of all sources
             for source in connected:
                 self._advance(source, final)
 

@@ -56,32 +56,25 @@ def measure_texts(view: DictionaryView, ids: Ids, offsets: Longs) -> int:
 @kernel
 def copy_texts(view: DictionaryView, ids: Ids, offsets: Longs, out: Text) -> int:
     """Write the texts one after the other, each over what the one before it wrote beyond its end."""
+    words, texts = view.words, view.texts
     for first in range(0, len(ids), PIECE_IDS):
         status = enter(view)
         if status != DONE:
             return status
         for k in range(first, min(first + PIECE_IDS, len(ids))):
-            if ids[k] != 0:
-                _copy_text(view, np.int64(ids[k]), np.uint64(offsets[k]), out)
+            record = np.int64(ids[k]) * RECORD_CELLS
+            at, stop = np.uint64(offsets[k]), np.uint64(offsets[k + 1])
+            if stop - at <= _INLINE:  # null writes, too, and has its bytes written over
+                out[at]["eight"] = words[record + FIRST]
+                out[at + _8]["eight"] = words[record + SECOND]
+                continue
+            index = np.int64(words[record + SECOND])
+            while at < stop:
+                index += 1
+                out[at]["eight"] = texts[index]
+                at += _8
         leave(view)
     return DONE
-
-
-@kernel(inline=True)
-def _copy_text(view: DictionaryView, id_: int, at: np.uint64, out: Text) -> None:
-    words, texts = view.words, view.texts
-    record = id_ * RECORD_CELLS
-    length = words[record + LENGTH]
-    if length <= _INLINE:
-        out[at]["eight"] = words[record + FIRST]
-        out[at + _8]["eight"] = words[record + SECOND]
-        return
-    index = np.int64(words[record + SECOND])
-    stop = at + length
-    while at < stop:
-        index += 1
-        out[at]["eight"] = texts[index]
-        at += _8
 
 
 @kernel

@@ -54,6 +54,7 @@ from stretch.strings.layout import (
     TAKEN,
     TEXT_CELLS_PER_ID,
     TEXT_END,
+    TEXT_LIMIT,
     TEXTS_TOUCHED,
     TIMED_OUT,
     TOO_LATE,

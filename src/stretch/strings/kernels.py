@@ -124,38 +124,28 @@ def intern_rows(
         status = enter(view)
         if status != DONE:
             break
+        stop = end_of_piece(column, row, last)
         place[LATEST] = load_acquire(view.control, MARK)  # acquire: pairs with the compare_exchange of `release`
-        status, stop = _intern_piece(view, column, until, ids, starts, row, end_of_piece(column, row, last))
+        place[BASE] = starts[row - first]
+        place[OPEN] = 0
+        begin_row(column, until, starts, row, stop, np.int64(0))
+        status = place[STATUS]
+        while status == DONE and place[ROW] < stop:
+            if column.kind == VALUES:
+                count = find_values(column, until, starts, stop)
+            else:
+                count = find_runs(column, until, starts, stop)
+            output = ids[place[BASE] :]
+            _look_up(view, column, count, output)
+            settled = _settle(view, column, count, output)
+            place[BASE] += settled
+            status = place[STATUS] if settled == count else NO_ROOM
         leave(view)
+        begun, row = row, place[ROW]
+        while starts[row - first] > place[BASE]:  # S6
+            row -= 1
         if column.distinct:
-            keep_distinct(column.seen, place, ids, starts, row - first, stop - first)
-        row = stop
-    return status, row
-
-
-@kernel
-def _intern_piece(
-    view: DictionaryView, column: TextColumn, until: Longs, ids: Ids, starts: Longs, row: int, last: int
-) -> tuple[int, int]:
-    place = column.place
-    first = place[FIRST_ROW]
-    place[BASE] = starts[row - first]
-    place[OPEN] = 0
-    begin_row(column, until, starts, row, last, np.int64(0))
-    status = place[STATUS]
-    while status == DONE and place[ROW] < last:
-        if column.kind == VALUES:
-            count = find_values(column, until, starts, last)
-        else:
-            count = find_runs(column, until, starts, last)
-        output = ids[place[BASE] :]
-        _look_up(view, column, count, output)
-        settled = _settle(view, column, count, output)
-        place[BASE] += settled
-        status = place[STATUS] if settled == count else NO_ROOM
-    row = place[ROW]
-    while starts[row - first] > place[BASE]:  # S6
-        row -= 1
+            keep_distinct(column.seen, place, ids, starts, begun - first, row - first)
     return status, row
 
 

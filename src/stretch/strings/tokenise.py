@@ -11,7 +11,7 @@ What
     Positions are uint64, because an index that may be negative costs an addition and a selection at every access.
 
 Invariants
-    T1  Nothing outside of the buffer is read: `eight_bytes` moves back from the end and shifts, `run_bits` counts.
+    T1  Nothing outside of the buffer is read: near the end, what is read begins earlier, and is shifted.
     T2  Results are the same compiled and with `NUMBA_DISABLE_JIT=1`. Additions and multiplications wrap at 64 bits;
         NumPy's numbers warn of it, so callers wrap themselves in `np.errstate(over="ignore")`.
 
@@ -72,10 +72,10 @@ SIGN: Final = np.uint8(ord("#"))
 
 
 def views_of(data: Any, size: int) -> tuple[Bytes, Text]:
-    """View the first `size` bytes of a buffer as bytes and as a `Text`; a copy if they are fewer than eight."""
-    if size < 8:
-        data = (bytes(memoryview(data)[:size]) if data is not None else b"").ljust(8, b"\0")
-    single = np.frombuffer(data, np.uint8, max(size, 8))
+    """View the first `size` bytes of a buffer as bytes and as a `Text`; a longer copy if they are fewer than 64."""
+    if size < 64:
+        data = (bytes(memoryview(data)[:size]) if data is not None else b"").ljust(64, b"\0")
+    single = np.frombuffer(data, np.uint8, max(size, 64))
     text = np.ndarray((len(single) - 7,), EIGHT_BYTES, data, strides=(1,))
     for view in (single, text):
         view.flags.writeable = False  # one type, whatever the buffer: kernels compile once
@@ -117,36 +117,26 @@ def hash_text(text: Text, start: np.uint64, stop: np.uint64) -> tuple[np.uint64,
 
 
 @kernel(inline=True)
-def _in_word(byte: np.uint8) -> bool:
-    return (byte != _SPACE) & ((byte < _TAB) | (byte > _RETURN))
-
-
-@kernel(inline=True)
-def _in_tag(byte: np.uint8) -> bool:
-    small = byte | _TO_SMALL
-    letter = (small >= _A) & (small <= _Z)
-    digit = (byte >= _ZERO) & (byte <= _NINE)
-    return letter | digit | (byte == _UNDERSCORE)
-
-
-@kernel(inline=True)
 def run_bits(single: Bytes, at: np.uint64, stop: np.uint64, tags: bool) -> np.uint64:
     """Return a bit for each of the 64 bytes from `at` on, lowest first: 1 in a run, 0 outside and from `stop` on."""
     bits = _0
+    base = min(at, np.uint64(len(single) - 64))  # T1
+    # 64 times whatever is left: only then LLVM makes a few wide instructions of the loop.
+    count = 64 if JIT_ENABLED else min(64, int(stop - base))
+    if tags:
+        for k in range(count):
+            byte = single[base + np.uint64(k)]
+            small = byte | _TO_SMALL
+            letter = (small >= _A) & (small <= _Z)
+            digit = (byte >= _ZERO) & (byte <= _NINE)
+            bits |= np.uint64(letter | digit | (byte == _UNDERSCORE)) << np.uint64(k)
+    else:
+        for k in range(count):
+            byte = single[base + np.uint64(k)]
+            bits |= np.uint64((byte != _SPACE) & ((byte < _TAB) | (byte > _RETURN))) << np.uint64(k)
+    bits >>= at - base
     rest = stop - at
-    if JIT_ENABLED and at + _64 <= np.uint64(len(single)):
-        # 64 times whatever `rest` is: only then LLVM turns the loop into a few wide instructions.
-        if tags:
-            for k in range(64):
-                bits |= np.uint64(_in_tag(single[at + np.uint64(k)])) << np.uint64(k)
-        else:
-            for k in range(64):
-                bits |= np.uint64(_in_word(single[at + np.uint64(k)])) << np.uint64(k)
-        return bits if rest >= _64 else bits & ((_1 << rest) - _1)
-    for k in range(min(rest, _64)):  # T1: the last bytes of the buffer
-        byte = single[at + np.uint64(k)]
-        bits |= np.uint64(_in_tag(byte) if tags else _in_word(byte)) << np.uint64(k)
-    return bits
+    return bits if rest >= _64 else bits & ((_1 << rest) - _1)
 
 
 @kernel(inline=True)
