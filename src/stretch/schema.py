@@ -107,6 +107,8 @@ def plain(value: Any) -> Any:
         return bool(value)
     if isinstance(value, np.floating):
         return float(value)
+    if isinstance(value, np.str_):
+        return str(value)
     if isinstance(value, (int, np.ndarray)) or not hasattr(value, "__index__"):
         return value
     return operator.index(value)

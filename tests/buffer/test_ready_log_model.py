@@ -18,6 +18,7 @@ from stretch.reference.buffer import ReferenceBuffer
 
 # --- Entry by entry, against the reference buffer: watermarks included
 
+
 class Reference(ReferenceBuffer):
     """The reference buffer; watermarks are those of tuples and WATERMARK entries, not of control tuples."""
 

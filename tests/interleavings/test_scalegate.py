@@ -6,19 +6,38 @@ The kernels run uncompiled. Compiled, this file runs itself in a process without
 from __future__ import annotations
 
 import itertools
+import os
 import random
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from stretch.buffer import scalegate_kernels as gate
+from stretch.buffer import scalegate_list, scalegate_readers, scalegate_sources
 from stretch.buffer.layout import NO_BOUND
-from stretch.buffer.scalegate_layout import NEXT_NUMBER, SOURCE_CELLS
-from stretch.native import Interleaver, deadline_after
+from stretch.buffer.scalegate_layout import (
+    BASE,
+    CELLS,
+    HANDLE,
+    NEXT_NUMBER,
+    OUT,
+    RANK,
+    READER_CELLS,
+    SOURCE_CELLS,
+    TIME,
+    VERSION,
+    is_before,
+    name_of,
+    place_of,
+)
+from stretch.native import Interleaver, InterleavingError, deadline_after, load_acquire, store_release
 from stretch.native.jit import JIT_ENABLED
 from stretch.native.system import sleep_ns
+from tests.native.modes import ROOT, run_python
 
-SEEDS = range(150)
+SEEDS = range(int(os.environ.get("INTERLEAVING_SEEDS", "150")))
 END = 1_000
 LONG_NS = 10**12
 DATA, WATERMARK = 0, 1
@@ -32,17 +51,19 @@ def slots(*numbers):
 class Run:
     """A gate, what was added to it, and what its readers got; every disagreement is an error at once."""
 
-    def __init__(self, seed, *, ring):
+    def __init__(self, seed, *, ring, members=2):
         self.random = random.Random(seed)
         # Who looks at all slots in turn shall come upon new members before and after old ones.
         chosen = self.random.choice(((0, 1, 2, 3), (3, 2, 1, 0), (1, 2, 3, 0)))
-        self.members, self.others = chosen[:2], chosen[2:]  # slots of sources and readers alike
+        self.members, self.others = chosen[:members], chosen[members:]  # slots of sources and readers alike
         self.view = gate.allocate_gate([None] * 4, 4, capacity=ring, spread=1)
         gate.open_readers(self.view, slots(*self.members))
         assert gate.add_sources(self.view, -1, slots(*self.members), NO_BOUND) == len(self.members)
         self.added = {}  # ref -> (time, rank, source, number)
         self.got = {}  # position -> (time, ref)
         self.seen = {}  # reader -> positions
+        self.is_over = False
+        self.count = 0
 
     # --- Programs of threads
 
@@ -60,7 +81,7 @@ class Run:
         """Add entries and promises of growing positions; stop when removed."""
         view, choose = self.view, self.random
         time, rank = gate.position_of(view, source)
-        time, number = max(time, 0), 0
+        time = max(time, 0)
         for _ in range(steps):
             action = choose.random()
             if action < 0.25:
@@ -76,9 +97,7 @@ class Run:
                 step = choose.choice((0, 0, 1, 2))
                 rank = max(rank, 0) + choose.randrange(2) if step == 0 else choose.randrange(3)
                 time += step
-                ref = (source * 1_000 + number + int(view.sources[source * SOURCE_CELLS + NEXT_NUMBER]) * 10_000) << 8
-                number += 1
-                entries.append((time, rank, ref))
+                entries.append((time, rank, self.new_ref(source)))
             if not self.add_all(source, entries):
                 return
         if end:
@@ -135,6 +154,15 @@ class Run:
             gate.release_to(view, reader, position - (self.random.randrange(2) if count else 0))
             if count == 0:
                 assert gate.wait_for_entries(view, reader, deadline_after(LONG_NS)) == 0
+
+    def latest(self, source):
+        """Return the time that a source has reached."""
+        return max(gate.position_of(self.view, source)[0], 0)
+
+    def new_ref(self, source):
+        """Return the ref of a new entry."""
+        self.count += 1
+        return (self.count * 4 + source) << 8
 
     def wait_until(self, is_so):
         while not is_so():
@@ -253,11 +281,79 @@ def everyone_leaves(seed):
     run.check()
 
 
+def a_source_invites_often(seed):
+    """One source adds another one with its own bound and goes on at once; the other adds something, and leaves."""
+    run = Run(seed, ring=8, members=1)
+    host, guest, rounds = run.members[0], run.others[0], 8
+    entered, left = [], []
+
+    def add_and_invite():
+        for _ in range(rounds):
+            run.add_all(host, [(run.latest(host) + 1, 0, run.new_ref(host))])
+            bound = gate.bound_of(run.view, host)
+            while gate.add_sources(run.view, host, slots(guest), bound) == gate.FULL:
+                gate.wait_to_enter(run.view, slots(guest), deadline_after(1_000_000))
+            entered.append(bound // 2)
+            run.add_all(host, [(run.latest(host) + 2, 0, run.new_ref(host))])
+            run.wait_until(lambda: len(left) == len(entered))
+        run.add_some(host, 0)
+
+    def be_guest():
+        for number in range(rounds):
+            run.wait_until(lambda number=number: len(entered) > number)
+            run.add_all(guest, [(entered[number] + 1, 0, run.new_ref(guest))])
+            assert gate.remove_sources(run.view, slots(guest)) == 1
+            left.append(number)
+
+    play(seed, [add_and_invite, be_guest, *run.readers(3)])
+    run.check()
+
+
+def a_reader_invites_often(seed):
+    """One reader adds another one from where it is and goes on at once; the other gets an entry, and leaves."""
+    run = Run(seed, ring=4, members=1)
+    (host,), guest, entered, left = run.members, run.others[0], [], []
+
+    def invite(position):
+        if len(left) == len(entered) and gate.position(run.view, host) < position:
+            assert gate.add_readers(run.view, host, slots(guest), position - 1) == 1
+            entered.append(position - 1)
+
+    def be_guest():
+        while True:
+            run.wait_until(lambda: len(entered) > len(left) or run.is_over)
+            if len(entered) == len(left):
+                return
+            times, refs = np.zeros(16, np.int64), np.zeros(16, np.int64)
+            assert gate.fetch(run.view, guest, times, refs, 1) == 1
+            at = entered[-1]
+            assert (times[at & 15], refs[at & 15]) == run.got[at]
+            gate.remove_readers(run.view, slots(guest))
+            left.append(at)
+
+    def read():
+        run.read_all(host, 2, invite)
+        run.is_over = True
+
+    play(seed, [*run.sources(10), read, be_guest])
+    run.check()
+
+
 def play(seed, programs):
     Interleaver(seed, max_steps=60_000, strict_parks=True).run(programs)
 
 
-SCENES = {each.__name__: each for each in (two_and_two, readers_come_and_go, sources_come_and_go, everyone_leaves)}
+SCENES = {
+    scene.__name__: scene
+    for scene in (
+        two_and_two,
+        readers_come_and_go,
+        sources_come_and_go,
+        everyone_leaves,
+        a_source_invites_often,
+        a_reader_invites_often,
+    )
+}
 
 
 @uncompiled
@@ -267,9 +363,94 @@ def test_interleavings(name):
         SCENES[name](seed)
 
 
+def ignore_version(array, index):
+    """Look at a cell, but never see that members change."""
+    return 0 if index == VERSION and len(array) == CELLS else load_acquire(array, index)
+
+
+def link_anyway(array, index, _expected, desired):
+    """Link without comparing: what another source has linked meanwhile is lost."""
+    store_release(array, index, desired)
+    return True
+
+
+def publish_first(view, source, count):
+    """Move the handle before the nodes are linked."""
+    cell = source * SOURCE_CELLS
+    last = name_of(source, view.sources[cell + NEXT_NUMBER] + count - 1)
+    store_release(view.sources, cell + HANDLE, last)
+    LINK_FILLED(view, source, count)
+
+
+def follow_names_of_old(view, _node, goal, time, rank):
+    """Follow shortcuts without asking whether they still lead to the node that was meant."""
+    place = place_of(goal, view.ring)
+    return not is_before(time, rank, load_acquire(view.nodes, place + TIME), load_acquire(view.nodes, place + RANK))
+
+
+def give_back_the_base(view, reader, position):
+    """Give back the node, too, whose link leads on."""
+    has_passed = MOVE_BASE(view, reader, position)
+    node = view.readers[reader * READER_CELLS + BASE]
+    store_release(view.passed, reader * view.width + (node & 255), (node >> 8) + 1)
+    return has_passed
+
+
+def look_only(cells, state):
+    """Begin a call without keeping changes of members out."""
+    return gate.GONE if load_acquire(cells, state) == OUT else gate.OK
+
+
+LINK_FILLED, MOVE_BASE = scalegate_list.link_filled, scalegate_readers.move_base
+
+# A deliberate fault: the scene that finds it, and what stands in for what.
+FAULTS = {
+    "readers ignore members": (a_source_invites_often, scalegate_readers, "load_acquire", ignore_version),
+    "sources ignore members": (readers_come_and_go, scalegate_list, "load_acquire", ignore_version),
+    "links do not compare": (two_and_two, scalegate_list, "compare_exchange", link_anyway),
+    "the handle is first": (two_and_two, scalegate_sources, "link_filled", publish_first),
+    "shortcuts lead back": (two_and_two, scalegate_list, "_leads_on", follow_names_of_old),
+    "the base is given back": (sources_come_and_go, scalegate_readers, "move_base", give_back_the_base),
+    "states are not taken": (readers_come_and_go, scalegate_readers, "take", look_only),
+    "nobody wakes readers": (two_and_two, scalegate_sources, "wake_all", lambda _cells, _index: 0),
+}
+
+
+@uncompiled
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_and_replayed(name):
+    scene, module, attribute, replacement = FAULTS[name]
+    with mock.patch.object(module, attribute, replacement):
+        assert any(failure_of(scene, seed) for seed in range(500)), "no seed finds it"
+
+
+def failure_of(scene, seed):
+    """Return how a scene fails, or None; twice the same way."""
+    told = []
+    for _ in range(2):
+        try:
+            scene(seed)
+        except (InterleavingError, AssertionError) as error:
+            told.append(error)
+        if not told:
+            return None
+    assert len(told) == 2
+    assert str(told[0]) == str(told[1])
+    return told[0]
+
+
 @uncompiled
 @pytest.mark.stress
 @pytest.mark.parametrize("name", SCENES)
 def test_many_interleavings(name):
     for seed in range(1_000, 4_000):
         SCENES[name](seed)
+
+
+@pytest.mark.skipif(not JIT_ENABLED, reason="runs here, uncompiled, already")
+def test_uncompiled():
+    """Run this file in a process without compilation, with fewer seeds."""
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not stress"]
+    path = str(Path(__file__).relative_to(ROOT))
+    output = run_python("-m", "pytest", *options, path, NUMBA_DISABLE_JIT="1", INTERLEAVING_SEEDS="60")
+    assert " passed" in output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -39,7 +41,7 @@ def expected_texts(kind, value, distinct=False):
 
 def rows_of(ids, starts):
     """Return the ids of each row."""
-    return [ids[first:stop].tolist() for first, stop in zip(starts[:-1], starts[1:], strict=True)]
+    return [ids[first:stop].tolist() for first, stop in itertools.pairwise(starts)]
 
 
 def intern_rows(dictionary, array, until, kind=VALUES, distinct=False):

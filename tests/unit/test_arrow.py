@@ -92,6 +92,14 @@ def test_columns_of_other_types_are_left_out():
     assert schema_of(arrow) == parse_schema("ts long")
 
 
+def test_who_asks_for_a_column_of_another_type_is_told_its_type():
+    stream = pa.record_batch({"ts": pa.array([1]), "price": pa.array([1], pa.uint32())})
+    with pytest.raises(st.DefinitionError, match=r"column that is uint32\n"):
+        result_of(st.Aggregate(window=st.tumbling(10), most=st.max("price")), stream)
+    with pytest.raises(st.FunctionError, match="the column 'price' is uint32; that type is not supported"):
+        result_of(st.Map(lambda t: t.price, schema="x int"), stream)
+
+
 def test_columns_are_found_by_name_and_others_ignored():
     shuffled = pa.record_batch({"note": pa.array(["?"]), "user": pa.array(["a"]), "ts": pa.array([3])})
     operator = st.Aggregate(window=st.tumbling(10), keys="user", visits=st.count())

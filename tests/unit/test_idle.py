@@ -82,6 +82,24 @@ def test_several_idle_sources_follow_the_slowest_of_the_others():
         assert rows(job.late(3)) == [(11, "late", 1)]
 
 
+def test_when_all_are_idle_all_follow_the_furthest():
+    clock = Clock()
+    with started(clock, sources=3) as job:
+        job.add(visits((1, "a", 1), (25, "a", 1)), 0)
+        job.watermark(30, source=1)
+        clock.now += 5
+        assert rows(job.results()) == [(10, "a", 1), (30, "a", 1)]
+        job.add(visits((29, "late", 1), (30, "b", 1)), 2)
+        assert job.metrics().late == 1
+
+
+def test_when_all_are_idle_and_nothing_came_nothing_happens():
+    clock = Clock()
+    with started(clock) as job:
+        clock.now += 5
+        assert rows(job.results()) == []
+
+
 def test_a_closed_source_is_not_waited_for():
     with started(Clock(), idle=None) as job:
         job.add(visits((1, "a", 1), (25, "a", 1)), 0)

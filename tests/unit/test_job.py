@@ -1,5 +1,9 @@
 """Jobs: the states they are in, what each allows, and what they report."""
 
+import datetime as dt
+import itertools
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -26,6 +30,7 @@ def test_columns_may_be_read_off_the_first_batch():
 def test_a_table_is_as_good_as_a_batch():
     table = pa.Table.from_batches([STREAM.slice(0, 1), STREAM.slice(1), STREAM.slice(0, 0)])
     assert result_of(counting(), table) == RESULTS
+    assert result_of(counting(), STREAM.schema.empty_table()) == []
 
 
 def test_several_sources_may_have_ended_before_the_job():
@@ -35,6 +40,90 @@ def test_several_sources_may_have_ended_before_the_job():
         job.add(visits((5, "c", 1)), 1)
         job.close(1)
         assert sorted(rows(job.finish())) == sorted([*RESULTS, (10, "c", 1)])
+
+
+@pytest.mark.parametrize("engine", ["reference", "shared-nothing"])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_source_that_closes_last_carries_the_end(order, engine):
+    with started(sources=2, engine=engine) as job:
+        job.add(STREAM, 1)
+        for source in order:
+            job.close(source)
+        assert rows(job.finish()) == RESULTS
+
+
+CLOSED = {"add": (STREAM, 1), "watermark": (9, 1), "close": (1,)}
+
+
+@pytest.mark.parametrize("method", CLOSED)
+def test_a_closed_source_takes_nothing_more(method):
+    with started(sources=2) as job:
+        job.close(1)
+        with pytest.raises(st.JobError, match="source 1 is closed"):
+            getattr(job, method)(*CLOSED[method])
+        job.add(STREAM, 0)
+        assert rows(job.finish()) == RESULTS
+
+
+def test_numbers_may_be_numpys():
+    with started(parallelism=np.int64(1), max_parallelism=np.int32(4), sources=np.int64(2)) as job:
+        job.add(STREAM, np.int64(0))
+        job.watermark(np.int64(20), np.int64(1))
+        change = job.reconfigure(np.int64(3))
+        job.reconfigure(instances=np.arange(2), mapping=np.arange(1024) % 2)
+        assert change.parallelism == 3
+        assert rows(job.finish()) == RESULTS
+
+
+HEARTBEATS = [
+    dt.datetime(1970, 1, 1, 0, 1),
+    dt.datetime(1970, 1, 1, 0, 1, tzinfo=dt.UTC),
+    dt.datetime(1970, 1, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1))),
+    60_000_000,
+]
+
+
+@pytest.mark.parametrize("ddl", ["ts timestamp, x int", "ts timestamp_ntz, x int"])
+@pytest.mark.parametrize("mark", HEARTBEATS, ids=str)
+def test_a_heartbeat_of_timestamps(ddl, mark):
+    with st.setup(counting(window=st.tumbling("1 minute"), keys=None), inputs=ddl) as job:
+        job.add(batch(ddl, (0, 1)))
+        job.watermark(mark)
+        assert rows(job.results()) == [(60_000_000, 1)]
+
+
+@pytest.mark.parametrize("mark", ["ten", 1.5, None, True, 1 << 63, dt.datetime(1970, 1, 1)])
+def test_what_is_no_time_is_refused(mark):
+    with started() as job, pytest.raises(st.InputError, match="is not a point of event time"):
+        job.watermark(mark)
+
+
+# --- chains
+
+
+def last_of(chain):
+    """Count the results of the first job in windows of twenty."""
+    return st.setup(st.Aggregate(window=st.tumbling(20), results=st.count()), upstream=chain)
+
+
+def test_jobs_of_a_chain_finish_in_any_order():
+    for ends in itertools.permutations(range(3)):
+        first = started()
+        jobs = [first, last_of(first), last_of(first)]
+        first.add(STREAM)
+        found = {n: rows(jobs[n].finish()) for n in ends if jobs[n].is_running}
+        found |= {n: rows(jobs[n].results()) for n in range(3) if n not in found}
+        assert found == {0: RESULTS, 1: [(20, 2), (40, 1)], 2: [(20, 2), (40, 1)]}
+
+
+def test_a_chain_of_which_one_job_failed_has_failed():
+    fails = st.Operator(window=st.tumbling(10), update=lambda w, t: 1 // 0, schema="x int")
+    first = started()
+    second = st.setup(fails, upstream=first)
+    with pytest.raises(st.FunctionError):
+        first.add(STREAM)
+    with pytest.raises(st.JobError, match="the job has failed"):
+        second.results()
 
 
 def test_finish_without_any_tuple():

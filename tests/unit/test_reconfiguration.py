@@ -2,6 +2,7 @@
 
 import pytest
 
+import stretch as st
 from stretch.windows.groups import GROUP_COUNT, hash_key
 from tests.unit.streams import rows, started, visits
 
@@ -31,6 +32,54 @@ def test_heartbeats_carry_it_too():
         job.watermark(2)
         job.watermark(3)
         assert (change.status, change.watermark) == ("switched", 3)
+
+
+def test_what_the_end_overtakes_stays_waiting():
+    with started(max_parallelism=4) as job:
+        job.add(visit(1))
+        change = job.reconfigure(parallelism=2)
+        assert rows(job.finish()) == [(10, "a", 1)]
+        assert (change.status, change.watermark) == ("waiting", None)
+
+
+@pytest.mark.parametrize("engine", ["reference", "shared-nothing"])
+def test_it_shows_itself_in_a_line(engine):
+    with started(max_parallelism=4, engine=engine) as job:
+        change = job.reconfigure(3)
+        job.add(visits((2, "a", 1), (3, "a", 1)))
+        at = " at 3" if engine == "reference" else ""
+        assert repr(change) == f"<Reconfiguration: epoch 1, parallelism 3, switched{at}>"
+
+
+def test_a_tuple_may_follow_at_the_time_of_the_heartbeat_before():
+    with started(max_parallelism=4) as job:
+        job.watermark(5)
+        job.reconfigure(2)
+        job.reconfigure(3)
+        job.add(visits((5, "a", 1), (6, "a", 1)))
+        assert rows(job.finish()) == [(10, "a", 2)]
+
+
+IMPOSSIBLE = {
+    "a mapping that is text": {"mapping": "0" * GROUP_COUNT},
+    "a mapping that is a number": {"mapping": 3},
+    "a mapping to text": {"mapping": ["0"] * GROUP_COUNT},
+    "a mapping that fails": {"mapping": lambda group: 0},
+    "half an instance": {"parallelism": 0.5},
+    "yes": {"parallelism": True},
+    "one instance without a list": {"instances": 0},
+    "instances as text": {"instances": "01"},
+}
+
+
+@pytest.mark.parametrize("asked", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_what_is_not_possible_is_refused_and_the_job_goes_on(asked):
+    with started(max_parallelism=4) as job:
+        with pytest.raises(st.ReconfigurationError):
+            job.reconfigure(**asked)
+        assert job.reconfigure(2).epoch == 1
+        job.add(visits((1, "a", 1)))
+        assert rows(job.finish()) == [(10, "a", 1)]
 
 
 def test_of_several_requests_the_last_wins():

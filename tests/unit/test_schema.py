@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -36,7 +37,18 @@ def test_aliases(alias, name):
     assert only_column(f"x array<{alias}>") == ("x", Type(name, is_list=True))
 
 
-FORMS = ["x INT", "x: int", "x:int", "`x` int", "  x   int  ", "x int NOT NULL", "x int not null"]
+FORMS = [
+    "x INT",
+    "x: int",
+    "x:int",
+    "`x` int",
+    "  x   int  ",
+    "x int NOT NULL",
+    "x int not null",
+    "x int COMMENT 'the position, in metres'",
+    "x int NOT NULL COMMENT 'it\\'s (x'",
+    'x int comment "in <metres"',
+]
 
 
 @pytest.mark.parametrize("ddl", FORMS)
@@ -62,11 +74,26 @@ def test_a_schema_is_a_small_mapping():
 
 
 @pytest.mark.parametrize(
-    "ddl", ["", "  ", "x", "x int,", ", x int", "x int y int", "x map<int,int>", "x int, x long", 5]
+    "ddl", ["", "  ", "x", "x int,", ", x int", "x int y int", "x int 'a'", "x int, x long", "x array<int", 5]
 )
 def test_anything_else_is_refused(ddl):
     with pytest.raises(st.DefinitionError):
         parse_schema(ddl)
+
+
+UNSUPPORTED = ["date", "decimal(10,2)", "map<int,int>", "struct<a: int, b: array<string>>", "array<array<int>>"]
+
+
+@pytest.mark.parametrize("type_", UNSUPPORTED)
+def test_types_of_spark_that_are_not_supported_are_named_in_full(type_):
+    with pytest.raises(st.DefinitionError) as error:
+        parse_schema(f"ts long, price {type_} NOT NULL COMMENT 'a, b', x int")
+    assert error.value.what.endswith(f"has the column 'price' of type {type_!r}")
+    assert error.value.why == "that type is not supported"
+
+
+def test_names_in_backticks_may_be_anything():
+    assert parse_schema("`a, b` int, `c:d` long").names == ("a, b", "c:d")
 
 
 ARROW = {
@@ -111,10 +138,19 @@ HELD = [
     ("timestamp", -1, -1),
     ("array<byte>", (1, 200, None), [1, -56, None]),
     ("array<string>", [], []),
+    ("boolean", np.True_, True),
+    ("byte", np.int64(128), -128),
+    ("long", np.uint64((1 << 64) - 1), -1),
+    ("float", np.float32(0.5), 0.5),
+    ("double", np.float64(0.5), 0.5),
+    ("double", np.int16(3), 3.0),
+    ("string", np.str_("a"), "a"),
+    ("timestamp", np.int64(5), 5),
+    ("array<int>", np.array([1, 2]), [1, 2]),
 ]
 
 
-@pytest.mark.parametrize(("ddl", "value", "held"), HELD, ids=[f"{ddl} {value}" for ddl, value, _ in HELD])
+@pytest.mark.parametrize(("ddl", "value", "held"), HELD, ids=[f"{ddl} {value!r}" for ddl, value, _ in HELD])
 def test_values_are_held_as_machines_hold_them(ddl, value, held):
     _, type_ = only_column(f"x {ddl}")
     found = type_.coerce(value)
@@ -145,6 +181,10 @@ REFUSED = [
     ("array<int>", 1),
     ("array<int>", ["1"]),
     ("array<string>", "text"),
+    ("long", np.float64(2)),
+    ("boolean", np.int64(1)),
+    ("timestamp", np.True_),
+    ("long", np.array([1])),
 ]
 
 

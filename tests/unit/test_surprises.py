@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -198,3 +199,87 @@ def test_an_error_names_what_is_wrong(mistake, mentioned):
 def test_a_reconfiguration_shows_itself_in_one_line():
     with started(max_parallelism=4) as job:
         assert len(repr(job.reconfigure(3))) < 200
+
+
+ONE_ROW = {
+    "a tuple": lambda w: (w.key, len(w.tuples)),
+    "a list of tuples": lambda w: [(w.key, len(w.tuples))],
+    "a generator": lambda w: ((w.key, n) for n in [len(w.tuples)]),
+    "numbers of NumPy": lambda w: (w.key, np.int32(len(w.tuples))),
+}
+
+
+@pytest.mark.parametrize("output", ONE_ROW.values(), ids=ONE_ROW)
+def test_a_tuple_is_a_row_and_a_list_or_generator_are_rows(output):
+    operator = st.Operator(window=st.tumbling(10), keys="user", output=output, schema="user string, n long")
+    assert result_of(operator, STREAM) == RESULTS
+
+
+@pytest.mark.parametrize("made", ["abc", b"abc", 5, {"a": 1}, {1, 2}], ids=repr)
+def test_what_is_no_row_is_refused(made):
+    for operator in (st_output(lambda w: made), st.Map(lambda t: made, schema="x int")):
+        with pytest.raises(st.FunctionError, match="do:    yield rows"):
+            result_of(operator, STREAM)
+
+
+KEYS = {
+    "a number of NumPy": (lambda t: np.int32(t.pages), 2),
+    "truth of NumPy": (lambda t: [np.bool_(True)], True),
+    "parts of NumPy": (lambda t: (np.int64(1), "a"), (1, "a")),
+    "the largest number": (lambda t: (1 << 63) - 1, (1 << 63) - 1),
+}
+
+
+@pytest.mark.parametrize(("keys", "expected"), KEYS.values(), ids=KEYS)
+def test_keys_are_plain_values(keys, expected):
+    seen = []
+    operator = st.Operator(window=st.tumbling(10), keys=keys, output=lambda w: seen.append(w.key), schema="x int")
+    result_of(operator, visits((1, "a", 2)))
+    assert seen == [expected]
+    assert not isinstance(seen[0], np.generic)
+
+
+@pytest.mark.parametrize("key", [1 << 63, (1, -(1 << 63) - 1), 0.5, b"ab", np.float32(1)], ids=repr)
+def test_what_is_no_key_is_refused(key):
+    with pytest.raises(st.FunctionError, match="cannot be a key\n  where: keys at timestamp 1\n"):
+        result_of(st_keys(lambda t: key), STREAM)
+
+
+def test_a_state_of_numpys_numbers():
+    def update(w, t):
+        w.n += np.int64(1)
+        w.half = np.float32(0.5)
+        w.is_on = np.bool_(True)
+
+    operator = st.Operator(
+        window=st.tumbling(10),
+        keys="user",
+        state="n byte, half double, is_on boolean",
+        update=update,
+        output=lambda w: (w.n, w.half, w.is_on),
+        schema="n long, half double, is_on boolean",
+    )
+    assert result_of(operator, STREAM) == [(10, 1, 0.5, True)] * 2
+
+
+def test_columns_of_a_join_that_would_clash_are_found():
+    clashing = st.Join(
+        window=st.sliding(10), match=lambda l, r: True, inputs=["ts long, x int, l_x int", "ts long, x int"]
+    )
+    with pytest.raises(st.DefinitionError, match="two columns called 'l_x'"):
+        st.setup(clashing)
+
+
+@pytest.mark.parametrize("name", ["name", "keys", "key_name", "inputs", "mapping", "groups", "occurrences"])
+def test_an_aggregate_is_not_taken_for_a_setting(name):
+    with pytest.raises(st.DefinitionError, match=f"an aggregate cannot be called '{name}'"):
+        st.Aggregate(window=st.tumbling(10), n=st.count(), **{name: st.max("pages")})
+
+
+ELSEWHERE = {"time": "when", "sources": 2, "watermark": 3, "idle": "1 second", "seed": 1, "clock": lambda: 0.0}
+
+
+@pytest.mark.parametrize("setting", ELSEWHERE)
+def test_what_a_chained_job_would_ignore_is_refused(setting):
+    with pytest.raises(st.DefinitionError, match=f"a chained job was given {setting}"):
+        st.setup(busiest(), upstream=started(), **{setting: ELSEWHERE[setting]})

@@ -57,7 +57,8 @@ def _draw(random: np.random.Generator, vocabulary: int, count: int) -> npt.NDArr
     """Draw ranks, from 0 on, by Zipf's law."""
     cumulated = np.cumsum(1 / np.arange(1, vocabulary + 1))
     ranks = np.searchsorted(cumulated, random.random(count) * cumulated[-1], side="right")
-    return np.minimum(ranks, vocabulary - 1).astype(np.int32)
+    drawn: npt.NDArray[np.int32] = np.minimum(ranks, vocabulary - 1).astype(np.int32)
+    return drawn
 
 
 def _make_words(random: np.random.Generator, count: int) -> pa.StringArray:

@@ -58,7 +58,7 @@ def run(size: Size, say: Say, engine: EngineName = "compiled") -> Report:
         say(f"making {size.tweets:,} tweets")
         tweets = make_tweets(size.tweets, size.seed)
         polars = {name: ask for name, ask in rival_contestants(rivals, False).items() if name.startswith("Polars")}
-        rates = {}
+        rates: dict[str, list[float]] = {}
         for level, distance in DISTANCES.items():
             say(f"{level}: compiling")
             with Rig(paircount(distance), sources=1, max_parallelism=max(size.parallelisms), engine=engine) as rig:

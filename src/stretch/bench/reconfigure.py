@@ -1,8 +1,8 @@
 """Figure 4: how long a change of parallelism takes, from the request until every instance works in the new epoch.
 
-Words are counted at 70 % of the highest rate that both parallelisms reach, and then as fast as the sources get in, which
-keeps the buffers full. A change is asked for some milliseconds after the last one took effect. The results, window by
-window, have to be those of the same tweets without any change.
+Words are counted at 70 % of the highest rate that both parallelisms reach, and then as fast as the source gets in,
+which keeps the buffers full. A change is asked for some milliseconds after the last one took effect. The results,
+window by window, have to be those of the same tweets without any change.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from stretch.bench.results import PerWindow
 from stretch.bench.rig import Rig
 from stretch.bench.streams import cycled, dealt, first_of_cycle
 from stretch.bench.wordcount import wordcount
-from stretch.epochs.coordinator import EpochChange
-from stretch.errors import JobError
 
 HELP = "milliseconds that a change of parallelism takes, at 70 % load and with full buffers"
 

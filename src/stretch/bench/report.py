@@ -18,7 +18,7 @@ from stretch.errors import StretchError
 Say = Callable[[str], None]
 """How a bench that takes long says what it is at."""
 
-_PACKAGES = ("stretch", "numba", "numpy", "pyarrow", "polars", "duckdb")
+_PACKAGES = ("numba", "numpy", "pyarrow", "polars", "duckdb")
 
 
 @dataclass(frozen=True)

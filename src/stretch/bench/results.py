@@ -19,7 +19,8 @@ class Kept:
         self._tables: list[pa.Table] = []
 
     def __call__(self, results: pa.Table) -> None:
-        self._tables.append(results)
+        if results.num_rows > 0:
+            self._tables.append(results)
 
     def digest(self, start: int) -> Digest:
         """Digest rows of `ts, key..., count`, with times counted from `start`."""

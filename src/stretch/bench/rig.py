@@ -27,6 +27,7 @@ from stretch.runtime.setup import setup
 SCHEMA = "ts long, user string, text string"
 
 _POLL_SECONDS = 0.001
+_FEW_ROWS = 16_384  # so many that it pays to look again at once
 _PATIENCE_SECONDS = 60.0
 _LAST_TEXT = "the end"
 
@@ -137,13 +138,12 @@ class Rig:
         while not self._stop.is_set():
             with self._turn:
                 results = self.job.results()
-            if results.num_rows == 0:
-                time.sleep(_POLL_SECONDS)
-            elif results["ts"][-1].as_py() > self._end:
+            if results.num_rows > 0 and results["ts"][-1].as_py() > self._end:
                 seconds, cpu_seconds = time.perf_counter(), time.process_time()
                 rights = results["ts"].to_numpy()
                 consume(results.slice(0, int((rights <= self._end).sum())))
                 return seconds, cpu_seconds
-            else:
-                consume(results)
+            consume(results)
+            if results.num_rows < _FEW_ROWS:
+                time.sleep(_POLL_SECONDS)
         raise JobError("the results are not complete", why="a source failed, or took too long", do="see its error")

@@ -107,6 +107,7 @@ def make_worker(program: Program, sample: Station) -> Callable[[int, int], int]:
     at = field_loaders(sample)
     load_log, load_out, load_epochs, load_mapping = at.log, at.out, at.epochs, at.mapping
     load_workers, load_times, load_refs, load_stop = at.workers, at.times, at.refs, at.stop
+    load_scratch = at.scratch
     size, advance_by, step_size, has_panes = program.timing
     apply_keys = _make_apply_keys(program, at)
     expire = _make_expire(program, at)
@@ -117,7 +118,7 @@ def make_worker(program: Program, sample: Station) -> Callable[[int, int], int]:
         """Process the entries [first, last); stop early after a switch that sends this worker to the pool."""
         log, out, epochs = load_log(station), load_out(station), load_epochs(station)
         row, mappings = load_workers(station)[worker], load_mapping(station)
-        times, refs = load_times(station), load_refs(station)
+        times, refs, scratch_times = load_times(station), load_refs(station), load_scratch(station).times
         mask = len(times) - 1
         mapping = mappings[row[EPOCH] % EPOCHS_MAX]
         low, high, count = 0, -1, 0
@@ -175,6 +176,8 @@ def make_worker(program: Program, sample: Station) -> Callable[[int, int], int]:
                     row[NOW] = time
                     return TOO_MANY_KEYS
             row[HANDLED] += found > count
+            for index in range(count, found):
+                scratch_times[index] = time
             count = found
         status = apply_keys(station, worker, low, high, count)
         row[POSITION] = last
@@ -275,7 +278,7 @@ def _make_apply_keys(program: Program, at: Any) -> Callable[..., int]:
                 )
                 if entry == HEAP_FULL:
                     return STATE_FULL
-                step(inputs, tables, entry, scratch.rows[index], 0)
+                step(inputs, tables, entry, scratch.rows[index], scratch.times[index])
         return OK
 
     return apply_keys
@@ -398,6 +401,8 @@ def _make_report_group(program: Program, at: Any) -> Callable[..., int]:
 
 def _make_report_entries(program: Program, at: Any) -> Callable[..., int]:
     """Compile the writing of rows: the entries of a block, one row each, into the output's staging."""
+    if program.output is not None:
+        return _make_report_yielded(program, at)
     shape, write = program.shape, program.write
     load_tables, load_outs, load_out, load_workers = at.tables, at.outs, at.out, at.workers
     load_times, load_ranks = at.out_times, at.out_ranks
@@ -426,3 +431,42 @@ def _make_report_entries(program: Program, at: Any) -> Callable[..., int]:
         return OK
 
     return report_entries
+
+
+def _make_report_yielded(program: Program, at: Any) -> Callable[..., int]:
+    """Compile the writing of the rows that the user's `output` yields for each entry of a block."""
+    shape, write, output = program.shape, program.write, program.output
+    load_tables, load_outs, load_out, load_workers = at.tables, at.outs, at.out, at.workers
+    load_times, load_ranks = at.out_times, at.out_ranks
+
+    @specialised
+    def reserve(out, worker):  # type: ignore[no-untyped-def]
+        """Return the number of the next row, once there is room for it; FULL when stopped."""
+        first = reserve_rows(out, worker, 1)
+        while first == FULL:
+            if wait_for_rows(out, worker, 1, deadline_after(WAIT_ROUND_NS)) == WAIT_STOPPED:
+                return FULL
+            first = reserve_rows(out, worker, 1)
+        return first
+
+    @specialised
+    def report_yielded(station, worker, group, right, block, count):  # type: ignore[no-untyped-def]
+        out, outs, tables = load_out(station), load_outs(station), load_tables(station)
+        times, ranks = load_times(station), load_ranks(station)
+        mask = len(times) - 1
+        rows = 0
+        for number in range(count):
+            for made in output(tables.records[block // shape.entry_words + number]):
+                first = reserve(out, worker)
+                if first == FULL:
+                    return STOPPED
+                index = first & mask
+                times[index] = right
+                ranks[index] = group
+                write(outs, made, index)
+                publish_rows(out, worker, 1)
+                rows += 1
+        load_workers(station)[worker, RESULTS] += rows
+        return OK
+
+    return report_yielded

@@ -220,15 +220,10 @@ def compile_update(function: Callable[..., Any], record: Any, view: TupleView, o
     return compiled
 
 
-def compile_merge(function: Callable[..., Any], record: Any, operator: str) -> Any:
-    """Compile `merge(a, b)`, which takes the later state b into a."""
-    compiled = user_function(function)
-    _return_type(compiled, function, (record, record), "merge", operator)
-    return compiled
-
-
-def compile_output(function: Callable[..., Any], record: Any, columns: list[Type], operator: str) -> Any:
-    """Compile `output(w)` and compare what it yields with the schema."""
+def compile_output(
+    function: Callable[..., Any], record: Any, columns: list[Type], operator: str
+) -> tuple[Any, bool]:
+    """Compile `output(w)` and compare what it yields with the schema; tell whether a row is a tuple."""
     compiled = user_function(function)
     made = _return_type(compiled, function, (record,), "output", operator)
     if not isinstance(made, types.Generator):
@@ -255,6 +250,8 @@ def _fits(found: Any, declared: Type) -> bool:
         return isinstance(found, (types.Float, types.Integer))
     if declared.name == "boolean":
         return bool(found == types.boolean)
+    if declared.name == "string":
+        return bool(found == types.int32)  # the id of a text
     return isinstance(found, types.Integer) or (found == types.boolean and declared.is_integer)
 
 

@@ -30,13 +30,14 @@ class Scratch(NamedTuple):
     codes: npt.NDArray[np.int64]  # hashes
     groups: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
     seen: npt.NDArray[np.uint64]  # bits of pairs that a row has had, by first occurrence of each word
     first: npt.NDArray[np.int64]  # for each word of a row, where it occurred first
 
 
 def make_scratch() -> Scratch:
     """Allocate the scratch arrays of one worker."""
-    arrays = [np.zeros(SCRATCH_KEYS, np.int64) for _ in range(5)]
+    arrays = [np.zeros(SCRATCH_KEYS, np.int64) for _ in range(6)]
     return Scratch(*arrays, np.zeros(SCRATCH_KEYS, np.uint64), np.zeros(SCRATCH_KEYS, np.int64))
 
 
@@ -233,13 +234,13 @@ def make_extract_every_group(groups: int) -> Extract:
     return extract
 
 
-def make_extract_function(view: Any, keys: Any, to_words: Any, groups: int, distinct: bool) -> Extract:
-    """Keys are what a function of the user yields; `view` makes the tuple it sees, `to_words` hashes a key."""
+def make_extract_function(build: Any, keys: Any, to_words: Any, groups: int, distinct: bool) -> Extract:
+    """Keys are what a function of the user yields; `build` makes the tuple it sees, `to_words` hashes a key."""
 
     @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
         first = count
-        for made in keys(view(inputs, index, time)):
+        for made in keys(build(inputs, index, time)):
             key, second, code = to_words(tables, made)
             group = group_of(code, groups)
             if mapping[group] != worker:
@@ -259,6 +260,27 @@ def make_extract_function(view: Any, keys: Any, to_words: Any, groups: int, dist
                 scratch.groups[count] = group
                 scratch.rows[count] = index
                 count += 1
+        return count
+
+    return extract
+
+
+def make_extract_one(build: Any, keys: Any, to_words: Any, groups: int) -> Extract:
+    """The key is what a function of the user returns."""
+
+    @specialised(inline=True)
+    def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
+        if count == SCRATCH_KEYS:
+            return FULL
+        key, second, code = to_words(tables, keys(build(inputs, index, time)))
+        group = group_of(code, groups)
+        if mapping[group] == worker:
+            scratch.keys[count] = key
+            scratch.seconds[count] = second
+            scratch.codes[count] = code
+            scratch.groups[count] = group
+            scratch.rows[count] = index
+            count += 1
         return count
 
     return extract

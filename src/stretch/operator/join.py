@@ -19,6 +19,7 @@ from stretch.operator.spec import (
     checked_groups,
     checked_name,
     checked_window,
+    keep,
     named,
     purge,
 )
@@ -81,7 +82,7 @@ class Join:
             inputs=self.inputs,
             state=None if self.has_keys else "seen long",
             update=self._update(boundaries),
-            slide=_keep if self.printed_purge else purge,
+            slide=keep if self.printed_purge else purge,  # the printed rule drops in `update`
             mapping=self.mapping,
             groups=self.groups,
             keys_are_groups=not self.has_keys,
@@ -147,10 +148,6 @@ def _every(groups: int) -> Callable[[Any], range]:
         return range(groups)
 
     return keys
-
-
-def _keep(w: Any) -> None:
-    """Drop nothing when sliding: the printed rule drops in `update`."""
 
 
 def _row(l: Any, r: Any) -> tuple[Any, ...]:

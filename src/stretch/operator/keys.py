@@ -2,7 +2,7 @@
 
 `keys` of an operator is a column name (a scalar column gives one key, a list column one per element), several scalar
 column names (one key made of all), None (one key for everything), or a function of the tuple. A function returns one
-key (an int, text or a tuple of them) or yields any number of them.
+key (an int of up to 64 bits, text or a tuple of them) or yields any number of them.
 """
 
 from __future__ import annotations

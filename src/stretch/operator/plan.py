@@ -195,7 +195,9 @@ def _time_type(schema: Schema, time: str, operator: str) -> Type:
         raise DefinitionError(
             f"{operator}: the time column {time!r} {missing.predicate}",
             why=missing.why,
-            do='name the column with time="..."; it has to be a timestamp or a long',
+            do="cast the column to timestamp or long"
+            if time in dict(schema.unsupported)
+            else 'name the column with time="..."',
         )
     type_ = schema[time]
     if not (type_.is_timestamp or (type_.name in ("long", "int") and not type_.is_list)):

@@ -16,12 +16,13 @@ import numpy as np
 from stretch.operator import extract as keys_of
 from stretch.operator import steps
 from stretch.operator.columns import Form, Layout, Result, dtype_of, not_compiled
+from stretch.operator.compile import compile_keys, compile_output, compile_update, compile_view, names_used
 from stretch.operator.keys import KeyColumns, KeyFunction, hashtags, pairs, words
 from stretch.operator.plan import Plan, Stream
 from stretch.operator.reduction import Reduction
 from stretch.operator.spec import Operator
 from stretch.schema import Type
-from stretch.windows.layout import KEY_GROUP, KEY_ID, KEY_ID_PAIR, KEY_INT, KEY_INT_PAIR, Shape, make_shape
+from stretch.windows.layout import KEY_ID, KEY_ID_PAIR, KEY_INT, KEY_INT_PAIR, Shape, make_shape
 
 # More live panes per key group than this would make the directory larger than the state.
 PANES_MAX = 4096
@@ -51,9 +52,11 @@ class Program:
     template: list[int]
     extracts: tuple[Callable[..., int], ...]
     step: Callable[..., None]
-    merge: Callable[..., None] | None
+    merge: Callable[..., None]
     write: Callable[..., None]
     results: tuple[Result, ...]
+    record: Any = np.int64  # the type of entries, where functions of the user see them
+    output: Callable[..., Any] | None = None  # the user's; then `write` takes the rows that it yields
 
 
 class _Keys(NamedTuple):
@@ -66,12 +69,11 @@ def compile_plan(plan: Plan) -> Program:
     operator = plan.operator
     if not isinstance(operator, Operator) or plan.boundaries is None:
         raise not_compiled(plan.name, "a Map", "the compiled engine runs windowed operators")
-    if operator.reductions is None:
-        raise not_compiled(plan.name, "an operator with functions", "only ready-made aggregates are compiled so far")
     layouts = tuple(Layout() for _ in plan.streams)
+    if operator.reductions is None:
+        return _compile_functions(plan, operator, layouts, _timing(plan, has_panes=False))
     keys = _compile_keys(plan, layouts)
-    timing = _timing(plan, has_panes=True)
-    return _compile_aggregate(plan, operator, layouts, keys, timing)
+    return _compile_aggregate(plan, operator, layouts, keys, _timing(plan, has_panes=True))
 
 
 def _timing(plan: Plan, has_panes: bool) -> Timing:
@@ -112,6 +114,77 @@ def _compile_aggregate(
     shape = make_shape(keys.kind, len(state), timing.size // timing.step + 2, plan.group_count)
     template = ([0] * key_words + state + [0] * shape.entry_words)[: shape.entry_words]
     return Program(plan, layouts, timing, shape, template, keys.extracts, step, merge, write, results)
+
+
+def _compile_functions(plan: Plan, operator: Operator, layouts: tuple[Layout, ...], timing: Timing) -> Program:
+    """Compile an operator whose functions the user wrote: state in records, one table per window."""
+    update, output = _require_functions(plan, operator)
+    stream, layout = plan.streams[0], layouts[0]
+    made_by = stream.keys.function if isinstance(stream.keys, KeyFunction) else None
+    is_plain = isinstance(made_by, (words, pairs, hashtags)) or made_by is None
+    view = compile_view(stream, layout, names_used(None if is_plain else made_by, update))
+    if is_plain:
+        kind, extract = _compile_stream_keys(plan, stream, layout)
+    else:
+        assert made_by is not None
+        keys = compile_keys(made_by, view, plan.name)
+        kind = keys.kind
+        parts = (view.build, keys.function, keys.to_words, plan.group_count)
+        extract = (
+            keys_of.make_extract_function(*parts, not operator.occurrences)
+            if keys.is_generator
+            else keys_of.make_extract_one(*parts)
+        )
+    assert operator.state is not None
+    fields = [("key", *_KEY_FIELDS[kind]), *((name, dtype_of(type_)) for name, type_ in operator.state.columns)]
+    packed = np.dtype(fields, align=True)
+    key_words = 2 if kind == KEY_INT_PAIR else 1
+    state_words = -(-packed.itemsize // 8) - key_words
+    shape = make_shape(kind, state_words, timing.size // timing.step + 2, plan.group_count)
+    record = np.dtype(
+        {
+            "names": packed.names,
+            "formats": [packed.fields[name][0] for name in packed.names],
+            "offsets": [packed.fields[name][1] for name in packed.names],
+            "itemsize": 8 * shape.entry_words,
+        }
+    )
+    sample = np.zeros(1, record)[0]
+    step = steps.make_update(compile_update(update, sample, view, plan.name), view.build, shape.entry_words)
+    compiled, is_tuple = compile_output(output, sample, [type_ for _, type_ in plan.schema.columns], plan.name)
+    write = steps.write_no_value
+    for position in reversed(range(len(plan.schema))):
+        write = steps.make_write_value(position, is_tuple, write)
+    results = tuple(Result(name, type_, False) for name, type_ in plan.schema.columns)
+    template = [0] * shape.entry_words
+    return Program(
+        plan, layouts, timing, shape, template, (extract,), step, steps.merge_nothing, write, results, record, compiled
+    )
+
+
+# How functions see a key: an id is an int32, which tells text from numbers.
+_KEY_FIELDS: dict[int, tuple[Any, ...]] = {
+    KEY_INT: (np.int64,),
+    KEY_ID: (np.int32,),
+    KEY_ID_PAIR: (np.int32, (2,)),
+    KEY_INT_PAIR: (np.int64, (2,)),
+}
+
+
+def _require_functions(plan: Plan, operator: Operator) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return update and output, or say what of the operator cannot be compiled."""
+    if len(plan.streams) > 1:
+        raise not_compiled(plan.name, "an operator with several inputs", "functions over one input are so far")
+    if plan.boundaries is not None and plan.boundaries.kind == "single" or operator.slide is not None:
+        raise not_compiled(plan.name, "a sliding instance (kind='single')", "its tuples would have to be kept")
+    if operator.state is None or operator.update is None or operator.output is None:
+        raise not_compiled(plan.name, "an operator without state, update and output", "kept tuples are not yet")
+    if operator.keys_are_groups:
+        raise not_compiled(plan.name, "keys_are_groups", "keys are hashed")
+    names = names_used(operator.update, operator.output) & {"left", "right", "tuples"}
+    if names:
+        raise not_compiled(plan.name, f"w.{min(names)}", "compiled functions see the key and the fields of the state")
+    return operator.update, operator.output
 
 
 def _words_of(how: Reduction, stream: Stream) -> list[int]:
@@ -172,7 +245,7 @@ def _compile_stream_keys(plan: Plan, stream: Stream, layout: Layout) -> tuple[in
         if isinstance(made, pairs):
             column = layout.position(made.column, Form.WORDS, np.int32)
             return KEY_ID_PAIR, keys_of.make_extract_pairs(source, column, made.distance, groups, distinct)
-        raise not_compiled(plan.name, "a function of yours as keys", "only columns, words, pairs and hashtags are so far")
+        raise not_compiled(plan.name, "a function as the keys of an Aggregate", "its result has no name and type")
     assert isinstance(keys, KeyColumns)
     types = [stream.schema[name] for name in keys.names]
     if not types:
@@ -195,5 +268,3 @@ def _compile_key_column(
         return KEY_INT, keys_of.make_extract_ints(source, column, groups, distinct)
     return KEY_INT, keys_of.make_extract_int(source, layout.position(name, Form.VALUE, dtype_of(type_)), groups)
 
-
-__all__ = ["KEY_GROUP", "Program", "Timing", "compile_plan"]

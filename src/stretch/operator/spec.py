@@ -59,9 +59,10 @@ class Operator:
     - `keys`: see `stretch.operator.keys`. A key twice in one tuple counts once, unless `occurrences=True`.
     - `state`: fields of a window instance, all starting at zero: `"count long, total double"`.
     - `update(w, t)`: a tuple fell into `w`; default: keep it in `w.tuples`. May yield rows.
-    - `output(w)`: `w` has expired; default: nothing. May yield rows.
+    - `output(w)`: `w` has expired; default: nothing. May yield rows. A row is a tuple; functions yield rows, or
+      return one row, a list of rows or None.
     - `slide(w)`: `w` (kind "single") has moved; default: drop the tuples that it left behind.
-    - `schema`: the columns of the rows, as Spark DDL. Their timestamp is the window's right boundary.
+    - `schema`: the columns of the rows, as Spark DDL, without the time. That is the window's right boundary.
     - `mapping`: which instance has which key group; default: round robin.
     - `groups`: how many key groups; with `keys_are_groups` the keys are ints and their own groups.
 
@@ -142,6 +143,10 @@ def store(w: Any, t: Any) -> None:
 def purge(w: Any) -> None:
     """Drop the tuples that the window has left behind: the default `slide`."""
     w.tuples[:] = [t for t in w.tuples if t.timestamp >= w.left]
+
+
+def keep(w: Any) -> None:
+    """Drop nothing: the `slide` of functions that drop tuples themselves."""
 
 
 class InnerError(Exception):

@@ -193,6 +193,39 @@ def make_write_id_pair(out: int, following: Step) -> Step:
     return write
 
 
+@kernel
+def write_no_value(outs: Any, made: Any, out: int) -> None:
+    """End a chain of values."""
+
+
+def make_write_value(position: int, is_tuple: bool, following: Step) -> Step:
+    """Write one value of a row that a function of the user yielded: `write(outs, made, index)`."""
+    if is_tuple:
+
+        @specialised(inline=True)
+        def write_part(outs, made, index):  # type: ignore[no-untyped-def]
+            outs[position][index] = made[position]
+            following(outs, made, index)
+
+        return write_part
+
+    @specialised(inline=True)
+    def write_whole(outs, made, index):  # type: ignore[no-untyped-def]
+        outs[position][index] = made
+
+    return write_whole
+
+
+def make_update(update: Any, build: Any, entry_words: int) -> Step:
+    """Call the user's `update` on the record of an entry and the tuple."""
+
+    @specialised(inline=True)
+    def step(inputs, tables, at, index, time):  # type: ignore[no-untyped-def]
+        update(tables.records[at // entry_words], build(inputs, index, time))
+
+    return step
+
+
 @kernel(inline=True)
 def _add(total: Any, value: Any) -> Any:
     return total + value

@@ -18,7 +18,7 @@ from stretch.buffer.api import Entry, EntryKind, Position
 from stretch.errors import FunctionError, StretchError, a_kind, outside
 from stretch.operator.keys import as_key
 from stretch.operator.plan import Plan
-from stretch.operator.spec import InnerError, Map, Operator, purge, store
+from stretch.operator.spec import InnerError, Map, Operator, keep, purge, store
 from stretch.reference.scheduler import Steps, Turn
 from stretch.reference.store import WindowSet, WindowStore
 from stretch.schema import whole_number
@@ -148,12 +148,13 @@ class Processor:
     def _slide(self, windows: WindowSet, watermark: int) -> bool:
         """Advance a set by one step; False if nothing is left in it (Paper: f_S and shift).
 
-        Where nobody looks at the steps between (no output, default slide), it goes to the first that is not expired.
+        Where nobody looks at the steps between (no output, no slide of one's own), it goes to the first that is not
+        expired.
         """
         operator, boundaries = self._operator, self._boundaries
         is_plain = operator.slide is None or operator.slide is purge
         left = windows.left + boundaries.advance
-        if is_plain and operator.output is None:
+        if operator.output is None and (is_plain or operator.slide is keep):
             left = max(left, boundaries.earliest_left(watermark))
         self.windows.shift(windows, left)
         if is_plain:
@@ -231,8 +232,9 @@ def _check_group(key: Any, plan: Plan) -> None:
 
 
 def _where(role: str, key: Any, timestamp: int, operator: Operator | Map) -> str:
-    is_own = role == "match" and isinstance(operator, Operator) and operator.keys_are_groups
-    of_key = "" if key is None or is_own else f" for key {key!r}"
+    is_block = isinstance(operator, Operator) and operator.keys_are_groups and operator.makes_rows == "output"
+    # A join without keys has blocks instead; without keys there is one, ().
+    of_key = "" if key in (None, ()) or is_block else f" for key {key!r}"
     return f"{role}{of_key} at timestamp {timestamp}"
 
 

@@ -100,13 +100,15 @@ class SharedNothing:
         waiting = {
             entry.position: (entry, source) for queue in self.queues.values() for entry, source in queue.waiting()
         }
-        self.queues = {number: ReferenceBuffer(bounds, [_QUEUE_READER]) for number in instances}
+        ended = {source for _, source in waiting.values()} - bounds.keys()
+        self.queues = {number: ReferenceBuffer([*bounds, *ended], [_QUEUE_READER]) for number in instances}
         for position in sorted(waiting):
             entry, source = waiting[position]
             for number in {after[group] for group in self._groups(entry)}:
                 self.queues[number].add(entry, source)
         for source, bound in bounds.items():
             self.advance(bound, source)
+        self.remove_sources(ended)
 
 
 class SharedNothingInstance:

@@ -141,15 +141,15 @@ class WindowStore:
         return sorted((w for w in self._sets.get(left, {}).values() if owns(w.group)), key=lambda w: w.group)
 
     def take(self, owns: Callable[[int], bool]) -> bytes:
-        """Remove the sets of the groups that `owns` accepts and serialise them: what moves in SN elasticity."""
+        """Remove the sets of the groups that `owns` accepts and serialise them, if any: what moves in SN elasticity."""
         taken = [windows for windows in self if owns(windows.group)]
         for windows in taken:
             self.remove(windows)
-        return pickle.dumps([_plain(windows) for windows in taken])
+        return pickle.dumps([_plain(windows) for windows in taken]) if taken else b""
 
     def put(self, data: bytes) -> None:
         """Add sets that another store gave away."""
-        for key, left, held, instances in pickle.loads(data):
+        for key, left, held, instances in pickle.loads(data) if data else ():
             windows = self.check_and_create(key, left)
             windows.held = held
             for instance, (values, tuples) in zip(windows.instances, instances, strict=True):

@@ -54,7 +54,7 @@ from stretch.windows.layout import make_tables
 
 PIECE_ROWS = 4096
 HEAP_BYTES = 1 << 33  # address space: only what is touched takes memory
-NO_TARGET_NS = 1 << 60
+NO_TARGET_NS = 1 << 50  # times 1,000 it still fits into 64 bits
 ROUND_NS = 1_000_000  # how long a source that finds no room waits before it looks for control entries again
 
 
@@ -121,7 +121,12 @@ class CompiledEngine:
         # Results wait for their reader in a buffer of fixed size, however long it takes them.
         self._out = ReadyLog([outputs], [LogSource(0)] * pool, 1, stop=stop, target_ns=NO_TARGET_NS)
         self._tables = make_tables(
-            reserve(HEAP_BYTES), program.shape, pool, program.template, self._dictionary.hashes.view(np.int64)
+            reserve(HEAP_BYTES),
+            program.shape,
+            pool,
+            program.template,
+            self._dictionary.hashes.view(np.int64),
+            program.record,
         )
         self._boxes = [ViewBox(view) for view in (self._epochs, self._log.view, self._out.view)]
         self._results = Results(self._out, program.results, self.plan, self._dictionary)

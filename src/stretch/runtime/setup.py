@@ -43,7 +43,8 @@ def setup(
     - `sources`: how many sources feed each input; they are numbered through, input after input.
     - `watermark`: None if each source is sorted by time; how much disorder there is ("10 seconds"); or "explicit" if
       `job.watermark` says it.
-    - `idle`: a source silent for so long ("5 seconds" of real time) does not hold back the others.
+    - `idle`: a source silent for so long ("5 seconds" of real time) does not hold back the others; if all are, event
+      time goes on to where the furthest of them is.
     - `resolution`: the smallest step of event time, for windows without an advance; default one unit of the column.
     - `engine`: "reference" (the paper's model, shared state) or "shared-nothing" (its baseline, with copies).
     """
@@ -133,7 +134,7 @@ def _check_parallelism(parallelism: int, max_parallelism: int | None) -> tuple[i
         if (number is None or number < 1) and (given is not None or name == "parallelism"):
             raise DefinitionError(
                 f"{name}={given!r} is not possible",
-                why="at least one instance has to run",
+                why="it is a number of instances, and at least one has to run",
                 do="pass a number from 1 up",
             )
     running = int(parallelism)

@@ -52,6 +52,7 @@ class Sources:
         self._clock = clock
         self._idle_seconds = idle_seconds
         self.all = [Source(n, stream, Ingress(disorder), clock()) for n, stream in enumerate(streams)]
+        self._connected = list(self.all)
         self.tuples_in = 0
 
     @property
@@ -83,7 +84,8 @@ class Sources:
         self._send(source, source.ingress.flush())
         self._promise(source)
         source.is_open = False
-        if any(other.is_open for other in self.all):
+        if len(self._connected) > 1:
+            self._connected.remove(source)
             self._sink.remove_sources([number])
 
     def check_idle(self) -> None:
@@ -107,14 +109,13 @@ class Sources:
 
     def end(self, reach: int) -> None:
         """End all sources, with a last watermark so far beyond the last tuple that no window survives it."""
-        connected = [s for s in self.all if s.is_open] or [self.all[-1]]
-        for source in connected:
+        for source in self._connected:
             self._send(source, source.ingress.flush())
         latest = [s.ingress.latest for s in self.all if s.ingress.latest is not None]
         marks = [s.ingress.watermark for s in self.all if s.ingress.watermark is not None]
         if latest or marks:
             final = max(latest + marks) + max(reach, 1)  # beyond the last tuples, of all sources
-            for source in connected:
+            for source in self._connected:
                 self._advance(source, final)
 
     def take_late(self, number: int) -> pa.Table:

@@ -30,15 +30,16 @@ from stretch.native.atomics import Cells, compare_exchange, fetch_add, load_acqu
 from stretch.native.jit import kernel
 from stretch.native.waiting import WAIT_AGAIN, WAIT_STOPPED, deadline_after, wait_round, wake_all
 from stretch.strings.layout import CLOSED, DONE, EMPTIED, INSIDE, OPENED, STOPPED, TIMED_OUT, DictionaryView
+from stretch.strings.tokenise import Long
 
 WAIT_NS_MAX: Final = 60_000_000_000
 
 # What functions get as int64, for Numba would compile them once for each constant.
-_0: Final = np.int64(0)
-_ONE: Final = np.int64(1)
-_CLOSED: Final = np.int64(CLOSED)
-_OPENED: Final = np.int64(OPENED)
-_EMPTIED: Final = np.int64(EMPTIED)
+_0: Final[Long] = np.int64(0)
+_ONE: Final[Long] = np.int64(1)
+_CLOSED: Final[Long] = np.int64(CLOSED)
+_OPENED: Final[Long] = np.int64(OPENED)
+_EMPTIED: Final[Long] = np.int64(EMPTIED)
 
 
 @kernel

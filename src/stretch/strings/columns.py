@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stretch.errors import InputError
-from stretch.strings.layout import BLOCK_TEXTS, BOUNDS, PLACE_CELLS, VALUES, Longs, TextColumn
+from stretch.strings.layout import BOUNDS, FOUND_ROWS, PLACE_CELLS, VALUES, Longs, TextColumn
 from stretch.strings.tokenise import Bytes, views_of
 
 TEXT_BYTES_MAX: Final = 2**31 - 1
@@ -58,7 +58,8 @@ def text_column(array: pa.Array, kind: int, distinct: bool) -> TextColumn:
         text=text,
         longest=longest,
         bounds=np.empty(BOUNDS, np.uint64),
-        untils=np.empty(BOUNDS // 2 + 1, np.int64),
+        untils=np.empty(BOUNDS // 2, np.int64),
+        found=np.empty((FOUND_ROWS, BOUNDS // 2), np.uint64),
         place=np.zeros(PLACE_CELLS, np.int64),
         seen=np.zeros(2 << texts_in_row.bit_length(), np.int64),
     )
@@ -121,11 +122,11 @@ def _is_text(type_: pa.DataType) -> bool:
 def _offsets(array: pa.Array) -> Longs:
     """Return a column's offsets as int64: kernels compile once, and 8 bytes a row are little beside the text."""
     is_large = pa.types.is_large_string(array.type) or pa.types.is_large_list(array.type)
+    dtype = np.dtype(np.int64 if is_large else np.int32)
     buffer = array.buffers()[1]
     if buffer is None or buffer.size == 0:
         return np.zeros(1, np.int64)
-    found = np.frombuffer(buffer, np.int64 if is_large else np.int32, len(array) + 1, array.offset * (8 if is_large else 4))
-    return found.astype(np.int64)
+    return np.frombuffer(buffer, dtype, len(array) + 1, array.offset * dtype.itemsize).astype(np.int64)
 
 
 def _validity(array: pa.Array) -> tuple[Bytes, int]:
@@ -145,5 +146,3 @@ def _check_length(longest: int) -> None:
             why=f"the limit is {TEXT_BYTES_MAX:,} bytes",
             do="shorten the text before it gets here",
         )
-
-

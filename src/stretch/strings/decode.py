@@ -25,7 +25,7 @@ from stretch.strings.layout import (
     Ids,
     Longs,
 )
-from stretch.strings.tokenise import Text
+from stretch.strings.tokenise import Long, Text
 
 PIECE_IDS: Final = 1 << 14
 PADDING: Final = 2 * 8  # `copy_texts` writes up to this many bytes beyond a text
@@ -35,10 +35,10 @@ _INLINE: Final = np.uint64(INLINE_BYTES)
 
 
 @kernel
-def measure_texts(view: DictionaryView, ids: Ids, offsets: Longs) -> int:
+def measure_texts(view: DictionaryView, ids: Ids, offsets: Longs) -> Long:
     """Write where each text begins and ends when they follow one another; null has no bytes."""
     words = view.words
-    total = 0
+    total = np.int64(0)
     offsets[0] = 0
     for first in range(0, len(ids), PIECE_IDS):
         status = enter(view)
@@ -54,7 +54,7 @@ def measure_texts(view: DictionaryView, ids: Ids, offsets: Longs) -> int:
 
 
 @kernel
-def copy_texts(view: DictionaryView, ids: Ids, offsets: Longs, out: Text) -> int:
+def copy_texts(view: DictionaryView, ids: Ids, offsets: Longs, out: Text) -> Long:
     """Write the texts one after the other, each over what the one before it wrote beyond its end."""
     words, texts = view.words, view.texts
     for first in range(0, len(ids), PIECE_IDS):
@@ -78,7 +78,7 @@ def copy_texts(view: DictionaryView, ids: Ids, offsets: Longs, out: Text) -> int
 
 
 @kernel
-def number_ids(ids: Ids, numbers: Longs, stamp: int, used: Ids, out: Ids) -> int:
+def number_ids(ids: Ids, numbers: Longs, stamp: Long, used: Ids, out: Ids) -> Long:
     """Number different ids in the order of their first appearance; return how many there are.
 
     `used` gets them in this order, `out` the number of each id of `ids` (0 for null, which is not counted). `numbers`

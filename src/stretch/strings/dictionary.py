@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +70,6 @@ from stretch.strings.layout import (
 )
 from stretch.strings.sweep import fresh_end, make_room
 from stretch.strings.tokenise import EIGHT_BYTES, NULL_HASH
-
 
 # Memory below this is not worth the two system calls that return it.
 _GIVE_BACK_BYTES: Final = 1 << 20
@@ -140,7 +139,7 @@ class Dictionary:
         row = first
         while True:
             status, row = intern_rows(self._view, column, until, ids, starts, first, row, last)
-            if status == DONE or status == OUTPUT_FULL:
+            if status in (DONE, OUTPUT_FULL):
                 return int(row)
             if status == NO_ROOM:
                 status = make_room(self._view, column.longest, False)
@@ -188,7 +187,7 @@ class Dictionary:
                 do="decode fewer at a time, or use decode_dictionary where texts repeat",
             )
         data = np.empty(size + PADDING, np.uint8)
-        out = np.ndarray((len(data) - 7,), EIGHT_BYTES, data, strides=(1,))  # type: ignore[call-overload]
+        out = np.ndarray((len(data) - 7,), EIGHT_BYTES, data, strides=(1,))
         status = copy_texts(self._view, ids, offsets, out)
         if status != DONE:
             self._fail(status)
@@ -241,7 +240,9 @@ class Dictionary:
             self._arrays["records"].give_back(ids_end() * RECORD_CELLS, touched * RECORD_CELLS)
             self._arrays["table"].give_back(int(control[TABLE_MASK]) + 1, int(control[SLOTS_TOUCHED]))
             self._arrays["texts"].give_back(int(control[TEXT_LIMIT]), int(control[TEXTS_TOUCHED]))
-            control[IDS_TOUCHED] = control[SLOTS_TOUCHED] = control[TEXTS_TOUCHED] = 0
+            control[IDS_TOUCHED] = min(touched, ids_end())
+            control[SLOTS_TOUCHED] = control[TABLE_MASK] + 1
+            control[TEXTS_TOUCHED] = min(control[TEXTS_TOUCHED], control[TEXT_LIMIT])
         finally:
             open_again(self._view)
         with self._numbers_lock:
@@ -302,11 +303,11 @@ def _reserve_some() -> dict[str, Reservation]:
                     "what is reserved, not only what is used",
                     do="lift the limit (ulimit -v, vm.overcommit_memory)",
                 ) from error
-            capacity //= 2
+            capacity //= 16  # not 2: what is left is for others
 
 
-def _read_only(array: npt.NDArray[np.generic], dtype: type) -> npt.NDArray[np.generic]:
+def _read_only(array: npt.NDArray[Any], dtype: type) -> npt.NDArray[Any]:
     """Return the array in the one form that kernels are compiled for."""
-    view = np.ascontiguousarray(array, dtype).view()
+    view: npt.NDArray[Any] = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view

@@ -1,9 +1,10 @@
 """Interning: from rows of text to ids, without a lock.
 
 What
-    `intern_rows` takes rows block by block (some 128 texts) through four loops: find where the texts are; hash each
-    and look at the one record that its slot names; add the texts that this did not find; raise `until`. The second
-    loop has no branch that depends on the data, so that the cache misses of many texts overlap.
+    `intern_rows` takes rows block by block (some 128 texts) through simple loops: find where the texts are; hash
+    them; read the slots that the hashes name; compare with the records that the slots name; settle the rest, which
+    is adding the texts that this did not find, and raising `until` where it is too low. The two loops in the middle do little else than missing the cache,
+    without a branch that depends on the data, so that the misses of many texts overlap.
 
 Invariants
     S1  A slot of the table changes from empty to one id and never again, until a sweep, which is alone, rebuilds all.
@@ -58,6 +59,7 @@ from stretch.strings.layout import (
     FREE_COUNT,
     FRESH,
     HASH_MASK,
+    HASHED,
     ID_COUNT_MAX,
     ID_LIMIT,
     INLINE_BYTES,
@@ -67,16 +69,20 @@ from stretch.strings.layout import (
     MARK,
     NO_ROOM,
     NULL_STOP,
+    ONE,
     OPEN,
     RECORD_CELLS,
     ROOM,
     ROW,
     SECOND,
+    SLOT,
     STATUS,
     TABLE_MASK,
     TAKEN,
     TEXT_END,
     TEXT_LIMIT,
+    TODO,
+    TWO,
     UNTIL,
     VALUES,
     DictionaryView,
@@ -86,8 +92,9 @@ from stretch.strings.layout import (
     Words,
 )
 from stretch.strings.rows import begin_row, end_of_piece, find_runs, find_values, keep_distinct
-from stretch.strings.tokenise import Text, eight_bytes, hash_text
+from stretch.strings.tokenise import Long, Text, Word, eight_bytes, hash_text
 
+_0: Final = np.uint64(0)
 _1: Final = np.uint64(1)
 _2: Final = np.uint64(2)
 _3: Final = np.uint64(3)
@@ -95,6 +102,7 @@ _7: Final = np.uint64(7)
 _8: Final = np.uint64(8)
 _32: Final = np.uint64(32)
 _RECORD_CELLS: Final = np.uint64(RECORD_CELLS)
+_UNTIL: Final = np.uint64(UNTIL)
 _LENGTH: Final = np.uint64(LENGTH)
 _FIRST: Final = np.uint64(FIRST)
 _SECOND: Final = np.uint64(SECOND)
@@ -109,8 +117,8 @@ _MISSING: Final = -1  # stands for an id
 
 @kernel
 def intern_rows(
-    view: DictionaryView, column: TextColumn, until: Longs, ids: Ids, starts: Longs, first: int, row: int, last: int
-) -> tuple[int, int]:
+    view: DictionaryView, column: TextColumn, until: Longs, ids: Ids, starts: Longs, first: Long, row: Long, last: Long
+) -> tuple[Long, Long]:
     """Intern rows from `row` to `last`; return a status and the row it stopped at.
 
     Row r has the time until[r]; its ids go to ids[starts[r - first] : starts[r - first + 1]]. starts[row - first]
@@ -119,7 +127,7 @@ def intern_rows(
     place = column.place
     place[FIRST_ROW] = first
     place[ROOM] = len(ids)
-    status = np.int64(DONE)
+    status: Long = np.int64(DONE)
     while status == DONE and row < last:
         status = enter(view)
         if status != DONE:
@@ -135,9 +143,9 @@ def intern_rows(
                 count = find_values(column, until, starts, stop)
             else:
                 count = find_runs(column, until, starts, stop)
+            _hash_texts(column, count, np.uint64(view.control[HASH_MASK]))
             output = ids[place[BASE] :]
-            _look_up(view, column, count, output)
-            settled = _settle(view, column, count, output)
+            settled = _settle(view, column, count, _look_up(view, column, count, output), output)
             place[BASE] += settled
             status = place[STATUS] if settled == count else NO_ROOM
         leave(view)
@@ -150,54 +158,72 @@ def intern_rows(
 
 
 @kernel
-def _look_up(view: DictionaryView, column: TextColumn, count: int, ids: Ids) -> None:
-    """Give texts the id that the first slot of their hash names, or _MISSING if that is another text's."""
+def _hash_texts(column: TextColumn, count: Long, hash_mask: Word) -> None:
     bounds, text = column.bounds, column.text
-    table, words = view.table, view.words
-    mask = np.uint64(view.control[TABLE_MASK])
-    hash_mask = np.uint64(view.control[HASH_MASK])
+    hashes, ones, twos = column.found[HASHED], column.found[ONE], column.found[TWO]
     for number in range(count):
         k = np.uint64(number)
         start, stop = bounds[_2 * k], bounds[_2 * k + _1]
         if stop == _NULL_STOP:
-            ids[k] = 0
-            continue
-        hashed, one, two = hash_text(text, start, stop)
-        hashed &= hash_mask
-        # acquire: pairs with the compare_exchange of `find_or_add`, which publishes the record
-        slot = np.uint64(load_acquire(table, hashed & mask))
-        id_ = slot & _ID_MASK
-        record = id_ * _RECORD_CELLS
-        # `&`, not `and`: one branch less for each. A long text never matches its second eight bytes.
-        same = (
-            ((slot ^ np.uint64(slot_tag(hashed))) < _ID_COUNT)
-            & (words[record + _LENGTH] == stop - start)
-            & (words[record + _FIRST] == one)
-            & (words[record + _SECOND] == two)
-            & (stop - start <= _INLINE)
-        )
-        ids[k] = np.int32(id_) if same else np.int32(_MISSING)
+            stop = start  # anything: the lengths will differ
+        hashed, ones[k], twos[k] = hash_text(text, start, stop)
+        hashes[k] = hashed & hash_mask
 
 
 @kernel
-def _settle(view: DictionaryView, column: TextColumn, count: int, ids: Ids) -> int:
-    """Find or add what `_look_up` missed and raise `until` of all; return how many texts were done."""
-    bounds, untils, records = column.bounds, column.untils, view.records
+def _look_up(view: DictionaryView, column: TextColumn, count: Long, ids: Ids) -> Long:
+    """Give texts the id that the first slot of their hash names, or _MISSING if that is not theirs.
+
+    Return how many are to be settled: the missing ones and those whose `until` is to be raised.
+    """
+    bounds, untils, table, words = column.bounds, column.untils, view.table, view.words
+    hashes, ones, twos, slots = column.found[HASHED], column.found[ONE], column.found[TWO], column.found[SLOT]
+    todo = column.found[TODO]
+    mask = np.uint64(view.control[TABLE_MASK])
     for number in range(count):
         k = np.uint64(number)
-        id_ = np.int64(ids[k])
-        if id_ != _MISSING:
-            _raise_until(records, id_ * RECORD_CELLS + UNTIL, untils[k])
+        # acquire: pairs with the compare_exchange of `find_or_add`, which publishes the record
+        slots[k] = np.uint64(load_acquire(table, hashes[k] & mask))
+    todo_count = _0
+    for number in range(count):
+        k = np.uint64(number)
+        length = bounds[_2 * k + _1] - bounds[_2 * k]
+        id_ = slots[k] & _ID_MASK
+        record = id_ * _RECORD_CELLS
+        # `&`, not `and`: one branch less for each. The second eight bytes of a long text are not in its record.
+        same = (
+            ((slots[k] ^ np.uint64(slot_tag(hashes[k]))) < _ID_COUNT)
+            & (words[record + _LENGTH] == length)
+            & (words[record + _FIRST] == ones[k])
+            & (words[record + _SECOND] == twos[k])
+            & (length <= _INLINE)
+        )
+        ids[k] = np.int32(id_) if same else np.int32(_MISSING)
+        todo[todo_count] = k
+        # Looking at `until` in a loop of its own, with a branch, took a third of all time.
+        todo_count += np.uint64((not same) | (load_relaxed(view.records, record + _UNTIL) < untils[k]))
+    return np.int64(todo_count)
+
+
+@kernel
+def _settle(view: DictionaryView, column: TextColumn, count: Long, todo_count: Long, ids: Ids) -> Long:
+    """Find or add the texts that `_look_up` missed, raise `until`; return how many of all texts are done."""
+    bounds, untils, todo = column.bounds, column.untils, column.found[TODO]
+    for number in range(todo_count):
+        k = todo[number]
+        if ids[k] != _MISSING:
+            _raise_until(view.records, np.int64(ids[k]) * RECORD_CELLS + UNTIL, untils[k])
             continue
-        id_ = find_or_add(view, column.text, bounds[_2 * k], bounds[_2 * k + _1], untils[k])
+        start, stop = bounds[_2 * k], bounds[_2 * k + _1]
+        id_ = np.int64(0) if stop == _NULL_STOP else find_or_add(view, column.text, start, stop, untils[k])
         if id_ == _MISSING:
-            return number
+            return np.int64(k)
         ids[k] = id_
     return count
 
 
 @kernel(inline=True)
-def _raise_until(records: Cells, cell: int, until: int) -> None:
+def _raise_until(records: Cells, cell: Long, until: Long) -> None:
     found = load_relaxed(records, cell)
     # Pairs with itself in other threads: the highest stays. `close` publishes it to the sweep.
     while found < until and not compare_exchange(records, cell, found, until):
@@ -205,21 +231,21 @@ def _raise_until(records: Cells, cell: int, until: int) -> None:
 
 
 @kernel(inline=True)
-def slot_tag(hashed: np.uint64) -> int:
+def slot_tag(hashed: Word) -> Long:
     """Return the bits of a hash that go into a slot, as they stand there."""
     return np.int64((hashed >> _1) & _TAG_MASK)
 
 
 @kernel
-def find_or_add(view: DictionaryView, text: Text, start: np.uint64, stop: np.uint64, until: int) -> int:
+def find_or_add(view: DictionaryView, text: Text, start: Word, stop: Word, until: Long) -> Long:
     """Return the id of a text, raised to `until`; a new one if it has none (S3); _MISSING if there is no room."""
     table, records = view.table, view.records
     full_hash, one, two = hash_text(text, start, stop)
     hashed = full_hash & np.uint64(view.control[HASH_MASK])
     tag = slot_tag(hashed)
     mask = view.control[TABLE_MASK]
-    place = np.int64(hashed & np.uint64(mask))
-    own = np.int64(0)
+    place: Long = np.int64(hashed & np.uint64(mask))
+    own: Long = np.int64(0)
     while True:
         # acquire: pairs with the compare_exchange below, which publishes the record
         slot = load_acquire(table, place)
@@ -244,7 +270,7 @@ def find_or_add(view: DictionaryView, text: Text, start: np.uint64, stop: np.uin
 
 @kernel
 def _is_text(
-    words: Words, texts: Words, record: int, text: Text, start: np.uint64, stop: np.uint64, one: np.uint64, two: np.uint64
+    words: Words, texts: Words, record: Long, text: Text, start: Word, stop: Word, one: Word, two: Word
 ) -> bool:
     if words[record + LENGTH] != stop - start or words[record + FIRST] != one:
         return False
@@ -264,13 +290,13 @@ def _is_text(
 def _new_record(
     view: DictionaryView,
     text: Text,
-    start: np.uint64,
-    stop: np.uint64,
-    hashed: np.uint64,
-    one: np.uint64,
-    two: np.uint64,
-    until: int,
-) -> int:
+    start: Word,
+    stop: Word,
+    hashed: Word,
+    one: Word,
+    two: Word,
+    until: Long,
+) -> Long:
     """Take an id and write its record; return 0 if there is no room."""
     control, words = view.control, view.words
     number = fetch_add(control, TAKEN, 1)  # pairs with itself in other threads: each gets another number
@@ -294,17 +320,15 @@ def _new_record(
 
 
 @kernel
-def _lose(control: Cells, records: Cells, id_: int) -> None:
+def _lose(control: Cells, records: Cells, id_: Long) -> None:
     """Leave an id to the next sweep: it is in no slot and names nothing."""
     records[id_ * RECORD_CELLS + UNTIL] = FREE
     fetch_add(control, LOST, 1)  # pairs with itself in other threads; read by `live_count`
 
 
 @kernel
-def _store_long_text(
-    control: Cells, texts: Words, id_: int, text: Text, start: np.uint64, stop: np.uint64
-) -> int:
-    cells = 1 + np.int64((stop - start + _7) >> _3)
+def _store_long_text(control: Cells, texts: Words, id_: Long, text: Text, start: Word, stop: Word) -> Long:
+    cells: Long = 1 + np.int64((stop - start + _7) >> _3)
     while True:
         index = load_relaxed(control, TEXT_END)
         if index + cells > control[TEXT_LIMIT]:

@@ -122,12 +122,21 @@ class TextColumn(NamedTuple):
     # One block of texts, found but not yet looked up.
     bounds: Words  # text k starts at byte bounds[2 * k] and stops before bounds[2 * k + 1], which is NULL_STOP for null
     untils: Longs  # the `until` of its row
+    found: npt.NDArray[np.uint64]  # what is known of it: rows HASHED, ONE, TWO, SLOT; and row TODO
     place: Longs  # where in the rows the next block begins; see below
     # DISTINCT: a hash table of the ids of one row, as stamp << 32 | id. A row's stamp tells its ids from earlier ones.
     seen: Longs
 
 
 NULL_STOP: Final = 2**64 - 1
+
+# Rows of `found`.
+HASHED: Final = 0  # the bits of its hash that the table looks at
+ONE: Final = 1  # its first eight bytes
+TWO: Final = 2  # its next eight
+SLOT: Final = 3  # what the table has at its hash
+TODO: Final = 4  # not of text k: the numbers of texts to be settled
+FOUND_ROWS: Final = 5
 
 # Cells of `place`. What does not change in a piece:
 FIRST_ROW: Final = 0  # the row whose ids begin at starts[0]
@@ -144,7 +153,7 @@ STATUS: Final = 9  # why it ends before the last row, if not because the block i
 STAMP: Final = 10  # rows that `seen` has been used for
 PLACE_CELLS: Final = 11
 
-BLOCK_TEXTS: Final = 128
+BLOCK_TEXTS: Final = 128  # what one block knows stays in the first-level cache; 256 to 1,024 are not faster
 # Texts are found 64 bytes at a time, so that the last look may find some more.
 BOUNDS: Final = 2 * BLOCK_TEXTS + 66
 

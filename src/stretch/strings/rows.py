@@ -38,7 +38,7 @@ from stretch.strings.layout import (
     TextColumn,
     Words,
 )
-from stretch.strings.tokenise import SIGN, Bytes, lowest_bit, run_bits
+from stretch.strings.tokenise import SIGN, Bytes, Long, Word, lowest_bit, run_bits
 
 # A piece is what is done without leaving the dictionary: less than a millisecond, but at least one row.
 PIECE_ROWS: Final = 1024
@@ -55,12 +55,12 @@ _SPREAD: Final = 0x9E3779B1  # 2**32 / golden ratio
 
 
 @kernel(inline=True)
-def _is_valid(bits: Bytes, bit: int) -> bool:
+def _is_valid(bits: Bytes, bit: Long) -> bool:
     return len(bits) == 0 or (bits[bit >> 3] >> (bit & 7)) & 1 != 0
 
 
 @kernel
-def end_of_piece(column: TextColumn, row: int, last: int) -> int:
+def end_of_piece(column: TextColumn, row: Long, last: Long) -> Long:
     """Return the row before which a piece that begins at `row` ends."""
     rows, offsets = column.row_offsets, column.offsets
     by_element = column.kind == VALUES
@@ -72,7 +72,7 @@ def end_of_piece(column: TextColumn, row: int, last: int) -> int:
 
 
 @kernel
-def begin_row(column: TextColumn, until: Longs, starts: Longs, row: int, last: int, count: int) -> bool:
+def begin_row(column: TextColumn, until: Longs, starts: Longs, row: Long, last: Long, count: Long) -> bool:
     """Begin a row after `count` texts of the block; tell whether it is there (`last` is not) and can be done now."""
     place = column.place
     starts[row - place[FIRST_ROW]] = place[BASE] + count
@@ -94,7 +94,7 @@ def begin_row(column: TextColumn, until: Longs, starts: Longs, row: int, last: i
 
 
 @kernel
-def find_values(column: TextColumn, until: Longs, starts: Longs, last: int) -> int:
+def find_values(column: TextColumn, until: Longs, starts: Longs, last: Long) -> Long:
     """Fill a block with whole texts; return how many."""
     place, bounds, offsets = column.place, column.bounds, column.offsets
     count = np.int64(0)
@@ -114,7 +114,7 @@ def find_values(column: TextColumn, until: Longs, starts: Longs, last: int) -> i
 
 
 @kernel
-def find_runs(column: TextColumn, until: Longs, starts: Longs, last: int) -> int:
+def find_runs(column: TextColumn, until: Longs, starts: Longs, last: Long) -> Long:
     """Fill a block with words or hashtags; return how many."""
     place, bounds, single = column.place, column.bounds, column.single
     tags = column.kind == HASHTAGS
@@ -139,7 +139,7 @@ def find_runs(column: TextColumn, until: Longs, starts: Longs, last: int) -> int
 
 
 @kernel
-def _find_edges(bounds: Words, single: Bytes, place: Cells, tags: bool, edges: np.uint64) -> np.uint64:
+def _find_edges(bounds: Words, single: Bytes, place: Cells, tags: bool, edges: Word) -> Word:
     """Find where runs begin and end until the row ends or the block is full; return how many edges there are now."""
     at, end, opened = np.uint64(place[AT]), np.uint64(place[END]), np.uint64(place[OPEN])
     while at < end and edges < _EDGES:
@@ -163,7 +163,7 @@ def _find_edges(bounds: Words, single: Bytes, place: Cells, tags: bool, edges: n
 
 
 @kernel
-def _keep_tags(bounds: Words, single: Bytes, begin: np.uint64, kept: np.uint64, edges: np.uint64) -> np.uint64:
+def _keep_tags(bounds: Words, single: Bytes, begin: Word, kept: Word, edges: Word) -> Word:
     """Of a row's runs, which have the edges from `kept` on, keep those after a sign; return how many edges are left."""
     for k in range(kept, edges, _2):
         start = bounds[k]
@@ -176,7 +176,7 @@ def _keep_tags(bounds: Words, single: Bytes, begin: np.uint64, kept: np.uint64, 
 
 
 @kernel
-def keep_distinct(seen: Longs, place: Cells, ids: Ids, starts: Longs, first: int, last: int) -> None:
+def keep_distinct(seen: Longs, place: Cells, ids: Ids, starts: Longs, first: Long, last: Long) -> None:
     """Leave out the ids that a row has had already; rows are counted as in `starts`.
 
     A row has at most half as many ids as `seen` has cells. Comparing each with all before it would be as fast for

@@ -54,6 +54,7 @@ from stretch.strings.layout import (
     UNTIL,
     DictionaryView,
 )
+from stretch.strings.tokenise import Long
 
 _3: Final = np.uint64(3)
 _7: Final = np.uint64(7)
@@ -63,7 +64,7 @@ _INLINE: Final = np.uint64(INLINE_BYTES)
 
 
 @kernel
-def make_room(view: DictionaryView, longest: int, always: bool) -> int:
+def make_room(view: DictionaryView, longest: Long, always: bool) -> Long:
     """Sweep; not if another thread has just made room, unless `always`. Return DONE, FULL, STOPPED or TIMED_OUT.
 
     DONE means room for at least one more text of `longest` bytes.
@@ -82,7 +83,7 @@ def make_room(view: DictionaryView, longest: int, always: bool) -> int:
 
 
 @kernel
-def fresh_end(control: Cells) -> int:
+def fresh_end(control: Cells) -> Long:
     """Return the id above all that have been given out."""
     # acquire: pairs with the fetch_add of whoever takes ids, for those who look from outside
     taken = min(load_acquire(control, TAKEN), control[ID_LIMIT])
@@ -90,7 +91,7 @@ def fresh_end(control: Cells) -> int:
 
 
 @kernel
-def sweep(view: DictionaryView, cells: int) -> None:
+def sweep(view: DictionaryView, cells: Long) -> None:
     """Free, rebuild and move; allow new ids, and at least `cells` of text. The caller is alone."""
     control = view.control
     ids_end = fresh_end(control)
@@ -114,10 +115,12 @@ def sweep(view: DictionaryView, cells: int) -> None:
 
 
 @kernel
-def _free_ids(view: DictionaryView, ids_end: int, mark: int) -> int:
+def _free_ids(view: DictionaryView, ids_end: Long, mark: Long) -> Long:
     """Free the ids that nothing names any more, lost and unused ones included; return the cells of live long texts."""
     control, records, words, free = view.control, view.records, view.words, view.free
-    live = highest = free_count = live_cells = 0
+    live: Long
+    highest: Long
+    live = highest = free_count = live_cells = np.int64(0)
     for id_ in range(1, ids_end):
         record = id_ * RECORD_CELLS
         if records[record + UNTIL] <= mark:
@@ -141,8 +144,8 @@ def _rebuild_table(view: DictionaryView) -> None:
     slots = 2
     while slots < 2 * (control[LIVE] + control[ID_LIMIT]):
         slots *= 2
-    for slot in range(slots):
-        table[slot] = 0
+    for k in range(slots):
+        table[k] = 0
     mask = slots - 1
     hash_mask = np.uint64(control[HASH_MASK])
     for id_ in range(1, control[FRESH]):
@@ -160,7 +163,7 @@ def _move_texts_together(view: DictionaryView) -> None:
     """Move live long texts down over the garbage between them."""
     control, records, words, texts = view.control, view.records, view.words, view.texts
     end = control[TEXT_END]
-    at = kept = 0
+    at = kept = np.int64(0)
     while at < end:
         header = texts[at]
         length = header >> _32

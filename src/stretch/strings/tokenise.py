@@ -30,8 +30,12 @@ import numpy.typing as npt
 
 from stretch.native.jit import JIT_ENABLED, kernel
 
+# Single numbers in kernels: NumPy's or Python's, compiled the same.
+Word = Any  # 64 bits without a sign
+Long = Any  # with one
+
 Bytes = npt.NDArray[np.uint8]
-# Element i is the eight bytes from byte i on. A record, because Numba takes every plain uint64 array for an aligned one.
+# Element i is the eight bytes from byte i on. A record, for Numba takes every plain array of uint64 for an aligned one.
 EIGHT_BYTES: Final = np.dtype([("eight", np.uint64)], align=False)
 Text = npt.NDArray[np.void]
 
@@ -83,7 +87,7 @@ def views_of(data: Any, size: int) -> tuple[Bytes, Text]:
 
 
 @kernel(inline=True)
-def mix(word: np.uint64) -> np.uint64:
+def mix(word: Word) -> Word:
     """Scramble 64 bits as `hash_key` does."""
     word = (word ^ (word >> _30)) * _FIRST
     word = (word ^ (word >> _27)) * _SECOND
@@ -91,7 +95,7 @@ def mix(word: np.uint64) -> np.uint64:
 
 
 @kernel(inline=True)
-def eight_bytes(text: Text, at: np.uint64, stop: np.uint64) -> np.uint64:
+def eight_bytes(text: Text, at: Word, stop: Word) -> Word:
     """Return the bytes from `at` on, up to eight and up to `stop`: the first one lowest, zeros above the last one."""
     base = min(at, np.uint64(len(text) - 1))  # T1
     word = text[base]["eight"] >> ((at - base) << _3)
@@ -100,7 +104,7 @@ def eight_bytes(text: Text, at: np.uint64, stop: np.uint64) -> np.uint64:
 
 
 @kernel(inline=True)
-def hash_text(text: Text, start: np.uint64, stop: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
+def hash_text(text: Text, start: Word, stop: Word) -> tuple[Word, Word, Word]:
     """Return `hash_key` of a text, and its first and second eight bytes (zeros where it is shorter)."""
     hashed = stop - start
     first = second = _0
@@ -117,7 +121,7 @@ def hash_text(text: Text, start: np.uint64, stop: np.uint64) -> tuple[np.uint64,
 
 
 @kernel(inline=True)
-def run_bits(single: Bytes, at: np.uint64, stop: np.uint64, tags: bool) -> np.uint64:
+def run_bits(single: Bytes, at: Word, stop: Word, tags: bool) -> Word:
     """Return a bit for each of the 64 bytes from `at` on, lowest first: 1 in a run, 0 outside and from `stop` on."""
     bits = _0
     base = min(at, np.uint64(len(single) - 64))  # T1
@@ -140,7 +144,7 @@ def run_bits(single: Bytes, at: np.uint64, stop: np.uint64, tags: bool) -> np.ui
 
 
 @kernel(inline=True)
-def lowest_bit(bits: np.uint64) -> np.uint64:
+def lowest_bit(bits: Word) -> Word:
     """Return the number of the lowest bit that is 1; there must be one."""
     # The count of the zeros below it. LLVM knows this way to count and uses the machine's instruction.
     below = (bits ^ (bits & (bits - _1))) - _1

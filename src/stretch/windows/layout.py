@@ -82,6 +82,7 @@ class Tables(NamedTuple):
     cells: npt.NDArray[np.int64]
     template: npt.NDArray[np.int64]  # the words of a new entry
     hashes: npt.NDArray[np.int64]  # of texts, by id
+    records: Any  # the same memory as `heap`, as the records that functions of the user see
 
 
 def make_shape(key_kind: int, state_words: int, panes: int, groups: int) -> Shape:
@@ -112,7 +113,12 @@ def entries_in(size_class: int, entry_words: int, index_shift: int) -> int:
 
 
 def make_tables(
-    memory: npt.NDArray[np.uint8], shape: Shape, workers: int, template: Any, hashes: npt.NDArray[np.int64]
+    memory: npt.NDArray[np.uint8],
+    shape: Shape,
+    workers: int,
+    template: Any,
+    hashes: npt.NDArray[np.int64],
+    record: Any = np.int64,
 ) -> Tables:
     """Lay the views over the heap's memory."""
     words = memory.view(np.int64)
@@ -128,4 +134,5 @@ def make_tables(
         cells=np.zeros(8, np.int64),
         template=np.asarray(template, np.int64),
         hashes=hashes,
+        records=memory.view(record),
     )
