@@ -19,10 +19,11 @@ from stretch.native import WAIT_AGAIN, WAIT_STOPPED, WAIT_TIMED_OUT, deadline_af
 from tests.harness.buffer_contract import at, tuples
 
 NUMBER = [Column("number", np.int64)]
+ONE = (Source(0, 0),)
 MILLISECOND = 1_000_000
 
 
-def make(columns=NUMBER, sources=(Source(0, 0),), readers=1, **sizes):
+def make(columns=NUMBER, sources=ONE, readers=1, **sizes):
     log = ReadyLog([columns], sources, readers, **sizes)
     log.add_sources(range(len(sources)))
     log.add_readers(range(readers))
@@ -291,7 +292,8 @@ def test_the_adapter_forgets_what_everybody_has_read():
 
 def test_the_adapter_says_when_it_has_no_room():
     buffer = ReadyLogBuffer([0], ["a"], capacity=64, staging=16, timeout=0.01)
+    for k in range(64):
+        buffer.add(at(k, 0, k), 0)
     with pytest.raises(TimeoutError, match="no room"):
-        for k in range(100):
-            buffer.add(at(k, 0, k), 0)
+        buffer.add(at(64, 0, 64), 0)
     assert len(tuples(buffer, "a")) == 64

@@ -15,7 +15,6 @@ from stretch.buffer.ready_log_buffer import ReadyLogBuffer
 from stretch.buffer.rows import Column
 from stretch.reference.buffer import ReferenceBuffer
 
-
 # --- Entry by entry, against the reference buffer: watermarks included
 
 
@@ -200,14 +199,14 @@ class Batches:
         kernels.advance(self.log.view, source, 2 * self.times[source])
 
     def control(self, source, gaps):
-        """Control entries are not ordered against those of others at the same time: only external sources, all alike."""
+        """Control entries of several sources at one time have no order, so only those that follow a tuple are sent."""
         epoch = len(self.given)
         bound = kernels.bound_of(self.log.view, source)
         time = max(self.times[source], bound >> 1)
         rank = SLOTS[source].rank if bound == 2 * time + 1 else BEFORE_ALL
-        if rank is not None and rank != BEFORE_ALL:
-            if kernels.stage_control(self.log.view, source, time, epoch) == 0:
-                self.note(source, time, rank, f"epoch {epoch}")
+        is_known = rank is not None and rank != BEFORE_ALL
+        if is_known and kernels.stage_control(self.log.view, source, time, epoch) == 0:
+            self.note(source, time, rank, f"epoch {epoch}")
 
     def remove(self, source, _gaps):
         if len(self.times) > 1:

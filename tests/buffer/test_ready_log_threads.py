@@ -61,9 +61,9 @@ def add_rows(view, source, times, numbers, ranks, staged_numbers, lists, last_ti
             written += 1
         kernels.publish_rows(view, source, written)
         done += written
-        if written < wanted:
-            if kernels.wait_for_rows(view, source, 1, deadline_after(60 * SECOND)) != WAIT_AGAIN:
-                return LATE
+        deadline = deadline_after(60 * SECOND)
+        if written < wanted and kernels.wait_for_rows(view, source, 1, deadline) != WAIT_AGAIN:
+            return LATE
         kernels.advance(view, source, 2 * times[min(done, len(times) - 1)])
     kernels.advance(view, source, 2 * last_time)
     return done
@@ -104,7 +104,7 @@ def read(view, numbers, starts, lengths, items, reader, seen, count, first, most
 @kernel
 def read_in_turns(view, numbers, starts, lengths, items, reader, seen, count, most, last_time, done):
     """Read when invited, some entries, then leave, again and again."""
-    myself = np.array([reader]) if False else seen[seen.shape[0] - 1, :1]
+    myself = seen[seen.shape[0] - 1, :1]
     myself[0] = reader
     while load_acquire(done, 0) == 0:  # pairs with the store of the main thread
         if not kernels.is_reader(view, reader):

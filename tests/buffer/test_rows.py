@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -155,7 +157,7 @@ def test_arrays_do_not_share_cache_lines_or_overlap():
         for array in (each if isinstance(each, tuple) else (each,))
     )
     assert all(first % 128 == 0 for first, _ in spans)
-    assert all(end <= first for (_, end), (first, _) in zip(spans, spans[1:], strict=False))
+    assert all(end <= first for (_, end), (first, _) in itertools.pairwise(spans))
 
 
 @pytest.mark.parametrize("sizes", [{"rows": 6}, {"items": 3}, {"rings": 2**20, "items": 2**12}])

@@ -1,8 +1,8 @@
 """No order of turns makes a ReadyLog lose, repeat or reorder an entry, or leave somebody parked for ever.
 
-Uncompiled only (`make test-nojit` runs it so): kernels are plain Python there, and each atomic is a schedule point. With
-`strict_parks` a run in which everybody is parked is an error, so nothing can hide behind the timeout of a wait. The
-faults at the end are what the runs must find.
+Uncompiled only (`make test-nojit` runs it so): kernels are plain Python there, and each atomic is a schedule point.
+With `strict_parks` a run in which everybody is parked is an error, so nothing can hide behind the timeout of a wait.
+The faults at the end are what the runs must find.
 """
 
 from __future__ import annotations

@@ -12,9 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def run_python(*arguments: str, **variables: str) -> str:
     """Return what `python *arguments` prints; fail with all of its output if it fails."""
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("STRETCH_", "NUMBA_"))
-    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("STRETCH_", "NUMBA_"))}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), environment.get("PYTHONPATH", "")])
     process = subprocess.run(
         [sys.executable, *arguments],

@@ -54,9 +54,7 @@ def test_second_process_compiles_nothing_and_flags_make_another_directory(tmp_pa
     ).splitlines()
     assert checked == f"0 0 {cells}"
     assert other_directory != directory
-    assert sorted(os.listdir(tmp_path)) == sorted(
-        os.path.basename(each) for each in (directory, other_directory)
-    )
+    assert sorted(os.listdir(tmp_path)) == sorted(os.path.basename(each) for each in (directory, other_directory))
     assert not [name for _, _, names in os.walk(tmp_path) for name in names if "<lambda>" in name]
 
 

@@ -177,9 +177,7 @@ def test_arrays_that_are_no_cells():
     for array, why in refused:
         with pytest.raises(StretchError, match=why) as error:
             require_cells(array, "the wait cells")
-        assert str(error.value).startswith(
-            "Atomics cannot work on the wait cells.\n  where: an array of dtype "
-        )
+        assert str(error.value).startswith("Atomics cannot work on the wait cells.\n  where: an array of dtype ")
     with pytest.raises(StretchError, match="not int64"):
         fetch_add(refused[0][0], 0, 1)
 

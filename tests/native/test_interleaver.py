@@ -171,9 +171,7 @@ def test_deadlock_names_the_seed():
             found[seed] = str(error)
     assert 5 <= len(found) < 50  # some orders lock, some do not
     for seed, text in list(found.items())[:3]:
-        assert text.startswith(
-            "The workers cannot go on: no end after 2000 steps: a livelock, a deadlock, or"
-        )
+        assert text.startswith("The workers cannot go on: no end after 2000 steps: a livelock, a deadlock, or")
         assert f"  where: step 2001 of seed {seed}\n" in text
         assert f"do:    replay exactly this order with Interleaver(seed={seed}, max_steps=2000, " in text
         assert f"is running at {__file__}:" in text  # where each one stands

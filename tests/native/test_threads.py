@@ -32,9 +32,7 @@ def run_threads(function, arguments):
     def call(position):
         results[position] = function(*arguments[position])
 
-    threads = [
-        threading.Thread(target=call, args=(position,), daemon=True) for position in range(len(arguments))
-    ]
+    threads = [threading.Thread(target=call, args=(position,), daemon=True) for position in range(len(arguments))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -49,9 +47,7 @@ def add_often(cells, count):
         fetch_add(cells, 1, 1)  # pairs with itself in the other threads
 
 
-@pytest.mark.parametrize(
-    "cells", [np.zeros(3, np.int64), np.zeros(9, np.int64)[::3]], ids=["plain", "strided"]
-)
+@pytest.mark.parametrize("cells", [np.zeros(3, np.int64), np.zeros(9, np.int64)[::3]], ids=["plain", "strided"])
 def test_fetch_add_loses_nothing(cells):
     run_threads(add_often, [(cells, 250_000)] * 4)
     assert cells.tolist() == [0, 1_000_000, 0]

@@ -289,9 +289,7 @@ def test_two_players_lose_no_wake_up():
     cells = new_cells()
     results = []
     threads = [
-        threading.Thread(
-            target=lambda own=own: results.append(play(cells, own, ROUND + ANSWERS - own, rounds))
-        )
+        threading.Thread(target=lambda own=own: results.append(play(cells, own, ROUND + ANSWERS - own, rounds)))
         for own in (ROUND, ANSWERS)
     ]
     for thread in threads:

@@ -30,7 +30,10 @@ Invariants
         who request them are held back by flow control while readers do not read.
 
 Cost
-    Measured on 2 cores of a 2.6 GHz server (Zen 5), rows of two 8-byte columns; see the end of `ready_log.py`.
+    Zen 5 at 2.6 GHz, two 8-byte columns, ns per row: one source, or blocks of many rows, 1.3 to 2.1; two sources that
+    alternate row by row 12.6 (11.9 of them to find the runs), four 15.5. With 2 source threads and 2 reader threads
+    that do nothing on 2 cores, rows alternating: 35 to 52 M rows/s, twice that delivered; at 70 % of it and batches of
+    1,000 rows the latency is 0.11 ms (p50), 0.6 ms (p99).
 
 Paper: Definition "ready", in the total order of `buffer.api`.
 """
@@ -87,7 +90,8 @@ from stretch.buffer.layout import (
     source_at,
     tie_of,
 )
-from stretch.buffer.ready_log_runs import arrange, copy_noted_rows, has_ready, plan_block
+from stretch.buffer.ready_log_copy import copy_noted_rows
+from stretch.buffer.ready_log_runs import arrange, has_ready, plan_block
 from stretch.native import (
     compare_exchange,
     exchange,
@@ -249,9 +253,9 @@ def _publish(view: LogView, count: int) -> None:
         at, base = source_at(source), source * SOURCE_CELLS
         # Only who merges writes it, so a relaxed load is exact.
         if load_relaxed(view.sources, base + CONSUMED) != merging[at + NEXT]:
-            # Each pairs with a load_acquire of the source that looks for room.
-            store_release(view.sources, base + CONTROLS_CONSUMED, merging[at + CONTROLS_NEXT])
-            store_release(view.sources, base + CONSUMED, merging[at + NEXT])
+            # Both: pair with the load_acquires of the source that looks for room.
+            store_release(view.sources, base + CONTROLS_CONSUMED, merging[at + CONTROLS_NEXT])  # as above
+            store_release(view.sources, base + CONSUMED, merging[at + NEXT])  # as above
     wake_all(view.cells, WAKE_READERS)
     wake_all(view.cells, WAKE_SOURCES)
 

@@ -143,9 +143,9 @@ def add_readers(view: LogView, readers: Cells, start: int) -> int:
         base = readers[k] * READER_CELLS
         if load_relaxed(view.readers, base + IS_READER) == 0:  # only changed under the lock
             # All three: pair with the load_acquire of IS_READER in slowest_position and room_for (M3).
-            store_release(view.readers, base + RELEASED, start)
-            store_release(view.readers, base + SPEED, SPEED_UNKNOWN)
-            store_release(view.readers, base + IS_READER, 1)
+            store_release(view.readers, base + RELEASED, start)  # as above
+            store_release(view.readers, base + SPEED, SPEED_UNKNOWN)  # as above
+            store_release(view.readers, base + IS_READER, 1)  # as above
             _raise_to(view, READERS_HIGH, readers[k] + 1)
             count += 1
     _unlock_members(view, count)
@@ -182,7 +182,7 @@ def add_sources(view: LogView, sources: Cells, bound: int) -> int:
         if load_relaxed(view.sources, base + IS_SOURCE) == 0:  # only changed under the lock
             # Both: pair with the load_acquire of IS_SOURCE by who merges (M3).
             store_release(view.sources, base + BOUND, bound)
-            store_release(view.sources, base + IS_SOURCE, 1)
+            store_release(view.sources, base + IS_SOURCE, 1)  # as above
             _raise_to(view, SOURCES_HIGH, sources[k] + 1)
             count += 1
     _unlock_members(view, count)

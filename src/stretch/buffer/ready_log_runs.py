@@ -1,10 +1,9 @@
-"""Finding what is ready, run by run, and copying it into the log: the inner loops of merging.
+"""Finding what is ready, run by run: the inner loop of merging.
 
 What
     The cells ORDER name the sources that take part in a round, least key first. The key of a source is that of its
     next staged entry, or its limit when it has none. `plan_block` repeatedly takes from the first source the run of
-    rows that stays below the key of the second one. Times and refs are written at once; the rows are noted and copied
-    column by column by `copy_noted_rows`: a long run is one copy per column, short ones are gathered by their places.
+    rows that stays below the key of the second one, and has `ready_log_copy` write it.
 
 Invariants
     P1  The order is sorted by key, and keys of different sources differ (a tie ends in the slot).
@@ -28,7 +27,6 @@ from stretch.buffer.layout import (
     CONTROLS_END,
     CONTROLS_MAX,
     CONTROLS_NEXT,
-    DATA,
     END,
     FIXED_TIE,
     HAS_LISTS,
@@ -39,21 +37,13 @@ from stretch.buffer.layout import (
     KEY_TIME,
     LIMIT_TIE,
     LIMIT_TIME,
-    LONG_RUN,
     NEXT,
     OF_INPUT,
     OPEN,
     PARTICIPANTS,
     PICKED,
-    PICKS,
     ROW_NEXT,
     ROWS_FREED,
-    SEGMENT_COUNT,
-    SEGMENT_FIELDS,
-    SEGMENT_FROM,
-    SEGMENT_LINES,
-    SEGMENT_PICKS,
-    SEGMENT_TO,
     SEGMENTS,
     SOURCE_CELLS,
     SOURCES_SEEN,
@@ -67,7 +57,8 @@ from stretch.buffer.layout import (
     source_at,
     tie_of,
 )
-from stretch.buffer.rows import LENGTHS, copy_lists, copy_values, gather_values
+from stretch.buffer.ready_log_copy import until_ring_ends, write_run
+from stretch.buffer.rows import copy_lists
 from stretch.native import Cells, kernel
 
 # --- Order
@@ -234,7 +225,7 @@ def _take_runs(
         slot = number & mask
         length = min(stop - number, room - count)
         length = _run_length(staged_times, staged_ranks, merging, source, slot, length)
-        length = _write_run(times, refs, staged_times, merging, source, slot, position + count, length)
+        length = write_run(times, refs, staged_times, merging, source, slot, position + count, length)
         count += length
         number += length
         merging[at + NEXT] = number
@@ -255,7 +246,7 @@ def _take_run_with_lists(view: LogView, source: int, position: int, room: int) -
     slot = number & (view.staged_times.shape[1] - 1)
     length = min(merging[at + STOP] - number, room)
     length = _run_length(view.staged_times, view.staged_ranks, merging, source, slot, length)
-    length = _until_ring_ends(view.times, view.staged_times, merging, source, slot, length)
+    length = until_ring_ends(view.times, view.staged_times, merging, source, slot, length)
     row_input = merging[at + OF_INPUT]
     columns = view.column_counts[row_input]
     if columns > 0:
@@ -268,7 +259,7 @@ def _take_run_with_lists(view: LogView, source: int, position: int, room: int) -
         )
     if length <= 0:
         return 0
-    _write_run(view.times, view.refs, view.staged_times, merging, source, slot, position, length)
+    write_run(view.times, view.refs, view.staged_times, merging, source, slot, position, length)
     merging[at + NEXT] = number + length
     _note_taken(view.staged_times, view.staged_ranks, merging, source)
     return length
@@ -307,102 +298,3 @@ def _run_length(staged_times: Cells, staged_ranks: Cells, merging: Cells, source
         else:
             high = middle - slot
     return low
-
-
-# --- Copying
-
-
-@kernel(inline=True)
-def _until_ring_ends(times: Cells, staged_times: Cells, merging: Cells, source: int, slot: int, length: int) -> int:
-    """Cut a run at the ends of the rings that it is copied between (P3)."""
-    cells = input_at(merging, merging[source_at(source) + OF_INPUT])
-    row = merging[cells + ROW_NEXT] & (times.shape[0] - 1)
-    return min(length, min(staged_times.shape[1] - slot, times.shape[0] - row))
-
-
-@kernel(inline=True)
-def _write_run(
-    times: Cells,
-    refs: Cells,
-    staged_times: Cells,
-    merging: Cells,
-    source: int,
-    slot: int,
-    position: int,
-    length: int,
-) -> int:
-    """Write times and refs of a run, and note its rows; return how much of it the rings let through."""
-    length = _until_ring_ends(times, staged_times, merging, source, slot, length)
-    of_input = merging[source_at(source) + OF_INPUT]
-    cells = input_at(merging, of_input)
-    capacity = times.shape[0]
-    row = merging[cells + ROW_NEXT] & (capacity - 1)
-    entry = position & (capacity - 1)
-    place = source * staged_times.shape[1] + slot
-    low = (of_input << INPUT_SHIFT) | DATA
-    merging[cells + ROW_NEXT] += length
-    if length >= LONG_RUN:
-        for k in range(length):
-            times[entry + k] = staged_times[source, slot + k]
-        for k in range(length):
-            refs[entry + k] = ((row + k) << INDEX_SHIFT) | low
-        _close_segment(merging, cells)
-        _add_segment(merging, cells, -1, place, row, length)
-        return length
-    if merging[cells + OPEN] < 0 or row == 0:
-        _close_segment(merging, cells)
-        merging[cells + OPEN] = merging[cells + SEGMENTS]
-        _add_segment(merging, cells, merging[cells + PICKED], 0, row, 0)
-    picked = merging[cells + PICKED]
-    for k in range(length):
-        times[entry + k] = staged_times[source, slot + k]
-        refs[entry + k] = ((row + k) << INDEX_SHIFT) | low
-        merging[cells + PICKS + picked + k] = place + k
-    merging[cells + PICKED] = picked + length
-    return length
-
-
-@kernel(inline=True)
-def _segment_at(cells: int, number: int) -> int:
-    """Return where a segment of an input stands in `merging`."""
-    return cells + SEGMENT_LINES + number * SEGMENT_FIELDS
-
-
-@kernel(inline=True)
-def _add_segment(merging: Cells, cells: int, picks: int, place: int, row: int, count: int) -> None:
-    """Note rows that are copied in one go, or from now on gathered."""
-    at = _segment_at(cells, merging[cells + SEGMENTS])
-    merging[at + SEGMENT_PICKS], merging[at + SEGMENT_FROM] = picks, place
-    merging[at + SEGMENT_TO], merging[at + SEGMENT_COUNT] = row, count
-    merging[cells + SEGMENTS] += 1
-
-
-@kernel(inline=True)
-def _close_segment(merging: Cells, cells: int) -> None:
-    """End the segment that gathers, if there is one."""
-    if merging[cells + OPEN] >= 0:
-        at = _segment_at(cells, merging[cells + OPEN])
-        merging[at + SEGMENT_COUNT] = merging[cells + PICKED] - merging[at + SEGMENT_PICKS]
-        merging[cells + OPEN] = -1
-
-
-@kernel
-def copy_noted_rows(view: LogView) -> None:
-    """Copy the scalar columns of all rows noted for this block, column by column."""
-    merging = view.merging
-    for number in range(view.column_counts.shape[0]):
-        cells = input_at(merging, number)
-        _close_segment(merging, cells)
-        columns = view.column_counts[number]
-        to_table, from_table = view.tables[2 * number, :columns], view.tables[2 * number + 1, :columns]
-        for column in range(columns):
-            if to_table[column, LENGTHS] != 0:
-                continue
-            for k in range(merging[cells + SEGMENTS]):
-                at = _segment_at(cells, k)
-                row, count = merging[at + SEGMENT_TO], merging[at + SEGMENT_COUNT]
-                if merging[at + SEGMENT_PICKS] < 0:
-                    copy_values(to_table, from_table, column, row, merging[at + SEGMENT_FROM], count)
-                else:
-                    picks = cells + PICKS + merging[at + SEGMENT_PICKS]
-                    gather_values(to_table, from_table, column, row, merging, picks, count)

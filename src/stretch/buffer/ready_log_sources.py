@@ -198,7 +198,7 @@ def stage_control(view: LogView, source: int, time: int, epoch: int) -> int:
     control = load_relaxed(view.sources, base + CONTROLS)  # its own
     # Acquire: each pairs with the store_release of merging, which has read what is overwritten now.
     is_full = number - load_acquire(view.sources, base + CONSUMED) >= view.staged_times.shape[1]
-    is_full = is_full or control - load_acquire(view.sources, base + CONTROLS_CONSUMED) >= CONTROLS_MAX
+    is_full = is_full or control - load_acquire(view.sources, base + CONTROLS_CONSUMED) >= CONTROLS_MAX  # as above
     if is_full:
         return FULL
     bound = load_relaxed(view.sources, base + BOUND)  # its own

@@ -5,8 +5,6 @@ The protocol is that of `stretch.reference.virtual`; the layout and its invarian
 
 from __future__ import annotations
 
-from typing import Any
-
 from stretch.buffer.ready_log_kernels import (
     LogView,
     add_readers,
@@ -80,9 +78,7 @@ def wait_for_workers(epochs: Epochs, epoch: int, count: int) -> int:
         # load_acquire: pairs with the fetch_add above; from here on all groups' state is visible.
         if load_acquire(progress, ARRIVED) >= count:
             return OK
-        status = wait_round(
-            epochs.cells, BARRIER_CELL, ticket, attempt, epochs.stop, deadline_after(BARRIER_ROUND_NS)
-        )
+        status = wait_round(epochs.cells, BARRIER_CELL, ticket, attempt, epochs.stop, deadline_after(BARRIER_ROUND_NS))
         if status == WAIT_STOPPED:
             return STOPPED
         attempt += 1
@@ -183,5 +179,3 @@ def join(epochs: Epochs, worker: int) -> int:
         if status == WAIT_STOPPED:
             return STOPPED
         attempt = attempt + 1 if status == WAIT_AGAIN else attempt
-
-

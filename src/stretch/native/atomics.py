@@ -150,9 +150,7 @@ def _enter(array: Cells, index: int) -> None:
     if array.dtype != _INT64 or array.ndim != 1:
         require_cells(array, "this argument")
     if not 0 <= index < array.shape[0]:
-        raise IndexError(
-            f"cell {index} of an array with {array.shape[0]} cells (counted from the front only)"
-        )
+        raise IndexError(f"cell {index} of an array with {array.shape[0]} cells (counted from the front only)")
     schedule_point()
 
 
@@ -240,12 +238,7 @@ def checked(array: Cells, index: int) -> int:
 def require_cell_types(array: Any, *integers: Any) -> None:
     """Refuse, while a kernel is compiled, arguments that atomics cannot work on (A1)."""
     is_cells = isinstance(array, types.Array) and array.dtype == types.int64 and array.ndim == 1
-    if (
-        is_cells
-        and array.mutable
-        and array.aligned
-        and all(isinstance(each, types.Integer) for each in integers)
-    ):
+    if is_cells and array.mutable and array.aligned and all(isinstance(each, types.Integer) for each in integers):
         return
     given = ", ".join(str(each) for each in (array, *integers))
     raise errors.TypingError(

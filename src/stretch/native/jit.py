@@ -129,9 +129,7 @@ def kernel(
 def specialised(function: Function) -> Function: ...
 @overload
 def specialised(*, inline: bool = False) -> Callable[[Function], Function]: ...
-def specialised(
-    function: Function | None = None, *, inline: bool = False
-) -> Function | Callable[[Function], Function]:
+def specialised(function: Function | None = None, *, inline: bool = False) -> Function | Callable[[Function], Function]:
     """Compile a closure over user functions: the options of `kernel`, never cached.
 
     The closure is compiled once per process and inlines what it closes over. Keep it small: everything that does not
@@ -150,9 +148,7 @@ def user_function(function: Function) -> Function:
     A division by zero and an index out of range raise, as in the reference engine, instead of giving 0 and reading
     foreign memory. The price is a branch at those places of the user's code, none in the kernel that inlines it.
     """
-    return _compile(
-        function, _options(inline=False, nogil=True) | {"error_model": "python", "boundscheck": True}
-    )
+    return _compile(function, _options(inline=False, nogil=True) | {"error_model": "python", "boundscheck": True})
 
 
 def is_compiled(function: Any) -> bool:

@@ -19,7 +19,14 @@ from llvmlite import ir
 from numba import types
 from numba.core.ccallback import CFunc
 
-from stretch.native.jit import JIT_ENABLED, cache_in_digest_directory, compiled_form_of, instruction, kernel_options, specialised
+from stretch.native.jit import (
+    JIT_ENABLED,
+    cache_in_digest_directory,
+    compiled_form_of,
+    instruction,
+    kernel_options,
+    specialised,
+)
 from stretch.native.memory import address_of
 
 _BOX_BYTES: Final = 1 << 14

@@ -146,9 +146,7 @@ class Interleaver:
 
     def unpark(self, key: Hashable) -> int:
         """Let every worker parked on `key` run again; return how many there were."""
-        parked = [
-            worker for worker in self._live if worker.deadline_ns is not None and worker.park_key == key
-        ]
+        parked = [worker for worker in self._live if worker.deadline_ns is not None and worker.park_key == key]
         for worker in parked:
             worker.park_key = worker.deadline_ns = None
         return len(parked)
@@ -187,9 +185,7 @@ class Interleaver:
         self.steps += 1
         self.now_ns += STEP_NS
         if self.steps > self.max_steps:
-            self._stuck = (
-                f"no end after {self.max_steps} steps: a livelock, a deadlock, or max_steps is too small"
-            )
+            self._stuck = f"no end after {self.max_steps} steps: a livelock, a deadlock, or max_steps is too small"
             self._stuck += self._describe_positions()
             raise _Abandoned
 
@@ -227,9 +223,7 @@ class Interleaver:
         return [each for each in self._live if each.deadline_ns is None or each.deadline_ns <= self.now_ns]
 
     def _raise_failure(self, workers: Sequence[_Worker]) -> None:
-        replay = (
-            f"Interleaver(seed={self.seed}, max_steps={self.max_steps}, strict_parks={self.strict_parks})"
-        )
+        replay = f"Interleaver(seed={self.seed}, max_steps={self.max_steps}, strict_parks={self.strict_parks})"
         if self.failures:
             worker_id, error = self.failures[0]
             raise InterleavingError(

@@ -138,9 +138,7 @@ def _wait_by_sleeping(cells: Cells, index: int, sequence: int, timeout_ns: int) 
 # --- What kernels call under the same names ---
 
 
-def _call(
-    builder: Any, name: str, result: Any, arguments: list[Any], *, variadic_after: int | None = None
-) -> Any:
+def _call(builder: Any, name: str, result: Any, arguments: list[Any], *, variadic_after: int | None = None) -> Any:
     """Emit a call of a C function by symbol."""
     fixed = arguments if variadic_after is None else arguments[:variadic_after]
     function_type = ir.FunctionType(result, [each.type for each in fixed], var_arg=variadic_after is not None)
@@ -265,9 +263,7 @@ def _sleep_form(duration_ns: Any) -> Callable[..., Any]:
 def _futex_wait_form(cells: Any, index: Any, sequence: Any, timeout_ns: Any) -> Callable[..., Any]:
     require_cell_types(cells, index, sequence, timeout_ns)
     if HAS_FUTEX:
-        return lambda cells, index, sequence, timeout_ns: _futex_wait_instruction(
-            cells, index, sequence, timeout_ns
-        )
+        return lambda cells, index, sequence, timeout_ns: _futex_wait_instruction(cells, index, sequence, timeout_ns)
     return lambda cells, index, sequence, timeout_ns: _wait_by_sleeping(cells, index, sequence, timeout_ns)
 
 

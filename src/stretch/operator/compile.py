@@ -220,9 +220,7 @@ def compile_update(function: Callable[..., Any], record: Any, view: TupleView, o
     return compiled
 
 
-def compile_output(
-    function: Callable[..., Any], record: Any, columns: list[Type], operator: str
-) -> tuple[Any, bool]:
+def compile_output(function: Callable[..., Any], record: Any, columns: list[Type], operator: str) -> tuple[Any, bool]:
     """Compile `output(w)` and compare what it yields with the schema; tell whether a row is a tuple."""
     compiled = user_function(function)
     made = _return_type(compiled, function, (record,), "output", operator)
@@ -255,7 +253,9 @@ def _fits(found: Any, declared: Type) -> bool:
     return isinstance(found, types.Integer) or (found == types.boolean and declared.is_integer)
 
 
-def _return_type(compiled: Any, function: Callable[..., Any], samples: tuple[Any, ...], role: str, operator: str) -> Any:
+def _return_type(
+    compiled: Any, function: Callable[..., Any], samples: tuple[Any, ...], role: str, operator: str
+) -> Any:
     """Compile a function alone for these arguments and return the type of its result."""
     assert JIT_ENABLED, "the compiled engine needs Numba's JIT"
     signature = tuple(numba.typeof(sample) for sample in samples)

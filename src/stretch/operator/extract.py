@@ -161,9 +161,7 @@ def make_extract_nothing(groups: int) -> Extract:
     return extract
 
 
-def make_extract_pairs(
-    source: int, column: int, distance: int | None, groups: int, distinct: bool
-) -> Extract:
+def make_extract_pairs(source: int, column: int, distance: int | None, groups: int, distinct: bool) -> Extract:
     """Keys are pairs of words of a list, never stored as such: two ids in one word, hashed on the fly.
 
     A pair repeats in a row only if its words do. `first[i]` is where word i occurred first; the pair (i, j) was had

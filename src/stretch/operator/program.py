@@ -175,7 +175,7 @@ def _require_functions(plan: Plan, operator: Operator) -> tuple[Callable[..., An
     """Return update and output, or say what of the operator cannot be compiled."""
     if len(plan.streams) > 1:
         raise not_compiled(plan.name, "an operator with several inputs", "functions over one input are so far")
-    if plan.boundaries is not None and plan.boundaries.kind == "single" or operator.slide is not None:
+    if (plan.boundaries is not None and plan.boundaries.kind == "single") or operator.slide is not None:
         raise not_compiled(plan.name, "a sliding instance (kind='single')", "its tuples would have to be kept")
     if operator.state is None or operator.update is None or operator.output is None:
         raise not_compiled(plan.name, "an operator without state, update and output", "kept tuples are not yet")
@@ -267,4 +267,3 @@ def _compile_key_column(
         column = layout.position(name, Form.VALUES, dtype_of(type_))
         return KEY_INT, keys_of.make_extract_ints(source, column, groups, distinct)
     return KEY_INT, keys_of.make_extract_int(source, layout.position(name, Form.VALUE, dtype_of(type_)), groups)
-

@@ -61,7 +61,9 @@ def make_count(word: int, source: int, valid: int | None, following: Step) -> St
     return step_valid
 
 
-def make_accumulate(kind: str, word: int, source: int, column: int, valid: int, is_float: bool, following: Step) -> Step:
+def make_accumulate(
+    kind: str, word: int, source: int, column: int, valid: int, is_float: bool, following: Step
+) -> Step:
     """Take a value into a sum, minimum, maximum, first or last."""
     combine = COMBINE[kind]
 

@@ -92,6 +92,7 @@ class VirtualSharedNothing:
         self.requested: list[Epoch] = []
         self.switches: dict[int, Switch] = {}  # epoch number -> how it began
         self.arrived: Counter[int] = Counter()  # epoch number -> instances at the barrier before it
+        self._claimed: set[int] = set()  # epochs whose instances someone connects and disconnects
         self.handovers: dict[int, Handover] = {}  # written by who connects an instance, taken by that instance
         for instance in active:
             self.handovers[instance] = Handover(self.first_epoch, None, BOTTOM)
@@ -116,12 +117,20 @@ class VirtualSharedNothing:
         self.input.announce((self.name, epoch))
         return epoch
 
+    def claim(self, epoch: Epoch) -> bool:
+        """Return True to the first instance that asks for an epoch.
+
+        A leaving one may ask after later switches. The buffer's own answer is not enough then: who has left may be
+        back, and be a reader again.
+        """
+        is_first = epoch.number not in self._claimed
+        self._claimed.add(epoch.number)
+        return is_first
+
     def connect(self, joining: frozenset[int], handover: Handover, by: int) -> bool:
         """Connect instances, first to the output and then to the input; True for the one caller that does it."""
         if not self.output.add_sources(joining, handover.progress):
             return False
-        for instance in joining:
-            self.handovers[instance] = handover
         readers = [self.reader(instance) for instance in joining]
         self.input.buffer.add_readers(readers, self.reader(by), from_last=True)
         return True
@@ -219,15 +228,16 @@ class VirtualInstance:
         switch = self.shared.switches.setdefault(epoch.number, Switch(epoch, entry.position, bound))
         switch.instances.append(self.number)
         # The winner does both, one after the other: nobody may be disconnected before all are connected.
-        if joining:
-            is_winner = self.shared.connect(joining, Handover(epoch, self.watermark, bound), self.number)
-            yield Turn.RAN
-            if is_winner and leaving:
-                self.shared.disconnect(leaving)
-        else:
-            is_winner = bool(leaving) and self.shared.disconnect(leaving)
-        if is_winner:
+        if (joining or leaving) and self.shared.claim(epoch):
             switch.changed_by.append(self.number)
+            if joining:
+                handover = Handover(epoch, self.watermark, bound)
+                self.shared.connect(joining, handover, self.number)
+                yield Turn.RAN
+            if leaving:
+                self.shared.disconnect(leaving)
+            if joining:  # last: one that ran on could meet the next switch before this one is over
+                self.shared.handovers.update(dict.fromkeys(joining, handover))
         yield Turn.RAN
         self.epoch = epoch if self.number in epoch.instances else None
         self.pending = None

@@ -95,10 +95,10 @@ class CompiledEngine:
         program = compile_plan(plan)
         self._dictionary = Dictionary()
         self._allocate(program, streams)
-        encoders = [Encoder(s, program.layouts[s.index], self._dictionary, f"source {n}") for n, s in enumerate(streams)]
-        self._sources = [
-            Source(n, stream, disorder, encoders[n], clock()) for n, stream in enumerate(streams)
+        encoders = [
+            Encoder(s, program.layouts[s.index], self._dictionary, f"source {n}") for n, s in enumerate(streams)
         ]
+        self._sources = [Source(n, stream, disorder, encoders[n], clock()) for n, stream in enumerate(streams)]
         self._coordinator = Coordinator(self._epochs)
         self._start(program, parallelism)
 
@@ -109,11 +109,7 @@ class CompiledEngine:
             [Column(f"{column.name}:{column.form.value}", column.dtype, column.is_list) for column in layout.columns]
             for layout in program.layouts
         ]
-        outputs = [
-            Column(name, dtype)
-            for result in program.results
-            for name, dtype in result.arrays()
-        ]
+        outputs = [Column(name, dtype) for result in program.results for name, dtype in result.arrays()]
         self._epochs = make_epochs(program.shape.groups, pool)
         stop = self._epochs.stop
         sources = [LogSource(stream.index, number) for number, stream in enumerate(streams)]
@@ -149,7 +145,10 @@ class CompiledEngine:
         self._threads = []
         for number in range(self.max_parallelism):
             thread = threading.Thread(
-                target=self._work, args=(run, self._stations[number].address, number), name=f"stretch-{number}", daemon=True
+                target=self._work,
+                args=(run, self._stations[number].address, number),
+                name=f"stretch-{number}",
+                daemon=True,
             )
             thread.start()
             self._threads.append(thread)
@@ -188,7 +187,9 @@ class CompiledEngine:
             )
             return
         if status != STOPPED:
-            what = "its state needs more memory than is reserved" if status == STATE_FULL else "a tuple has too many keys"
+            what = (
+                "its state needs more memory than is reserved" if status == STATE_FULL else "a tuple has too many keys"
+            )
             self._fail(
                 JobError(
                     f"{self.plan.name}: instance {number} stopped",
@@ -383,4 +384,3 @@ def _too_long(one: Source) -> JobError:
         why="one of its lists is longer than half of the buffer's room for list items",
         do="cut the list, or split the tuple",
     )
-
