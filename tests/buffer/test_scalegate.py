@@ -1,5 +1,7 @@
 """An ElasticScaleGate keeps the contract of a tuple buffer."""
 
+from typing import Any
+
 from stretch.buffer.scalegate import ElasticScaleGate
 from tests.harness.buffer_contract import BufferContract
 
@@ -13,7 +15,7 @@ class TestSmallElasticScaleGate(BufferContract):
     """Rings that begin anew every few entries, with many shortcuts."""
 
     is_concurrent = True
-    test_readers_get_all_tuples_sorted_and_once = None  # it reads too seldom for so little room
+    test_readers_get_all_tuples_sorted_and_once: Any = None  # it reads too seldom for so little room
 
     @staticmethod
     def make(*arguments, **options):

@@ -265,9 +265,11 @@ class Party:
             store_release(self.view.stop, 0, 1)  # pairs with the load_acquire of wait_round
 
     def run(self, seconds: float) -> None:
-        hosts = [(self.host_source, slot, self.dice()) for slot in range(FIRST_GUEST)]
+        hosts: list[tuple[object, ...]] = [(self.host_source, slot, self.dice()) for slot in range(FIRST_GUEST)]
         hosts += [(self.read, slot, self.dice(), OK) for slot in range(FIRST_GUEST)]
-        guests = [(self.guest_source, slot, self.dice()) for slot in range(FIRST_GUEST, SOURCES)]
+        guests: list[tuple[object, ...]] = [
+            (self.guest_source, slot, self.dice()) for slot in range(FIRST_GUEST, SOURCES)
+        ]
         guests += [(self.guest_reader, slot, self.dice()) for slot in range(FIRST_GUEST, READERS)]
         threads = [threading.Thread(target=each[0], args=each[1:], daemon=True) for each in hosts + guests]
         for thread in threads:

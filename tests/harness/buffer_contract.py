@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from stretch.buffer.api import BEFORE_ALL, Entry, EntryKind, Position
@@ -320,6 +320,8 @@ class RandomContract:
     make: Callable[..., Any]
     is_concurrent = False
 
+    # Several buffers inherit it, on purpose.
+    @settings(suppress_health_check=[HealthCheck.differing_executors])
     @given(calls=some.lists(some.tuples(some.integers(0, 3), some.integers(0, 3), some.integers(0, 8)), max_size=40))
     def test_readers_get_all_tuples_sorted_and_once(self, calls):
         buffer = self.make([0, 1], ["a"])

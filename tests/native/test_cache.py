@@ -1,4 +1,4 @@
-"""The cache of compiled kernels: off unless asked for, one directory per build, hits in the next process."""
+"""The cache of compiled kernels: one directory per build, hits in the next process."""
 
 from __future__ import annotations
 
@@ -33,9 +33,12 @@ def kernel_of_a_test(value):
     return value + 1
 
 
-def test_off_by_default():
-    assert "STRETCH_CACHE_DIR" not in os.environ
-    assert cache_directory() is None
+def test_an_empty_directory_switches_the_cache_off():
+    assert run_python("-c", USE, STRETCH_CACHE_DIR="").splitlines()[1] == "None"
+
+
+def test_only_kernels_of_the_package_are_cached():
+    assert cache_directory() is not None
     kernel_of_a_test(1)
     compiled: Any = kernel_of_a_test
     assert not compiled.stats.cache_path

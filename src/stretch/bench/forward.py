@@ -146,7 +146,10 @@ def _flow_gate(times: list[Array], pace_ps: int) -> Flow:
         return kernels.feed_gate(view, source, times[source], values[source], refs[source], pace_ps, end, deadline_ns)
 
     def read(reader: int, rows: int, found: Array, latencies: Array, deadline_ns: int) -> int:
-        return kernels.read_gate(view, reader, *fetched[reader], *values, rows, found, latencies, deadline_ns)
+        (fetched_times, fetched_refs), (first, second) = fetched[reader], values
+        return kernels.read_gate(
+            view, reader, fetched_times, fetched_refs, first, second, rows, found, latencies, deadline_ns
+        )
 
     return _flow(times, values, pace_ps, feed, read)
 

@@ -76,8 +76,8 @@ def fill(view: GateView, node: int, time: int, rank: int, ref: int, following: i
     nodes, place = view.nodes, place_of(node, view.ring)
     # In this order, for who follows an old shortcut here (N4): pair with the loads of _leads_on.
     store_release(nodes, place + NAME, node)
-    store_release(nodes, place + TIME, time)
-    store_release(nodes, place + RANK, rank)
+    store_release(nodes, place + TIME, time)  # as above
+    store_release(nodes, place + RANK, rank)  # as above
     nodes[place + REF] = ref
     # Plain would do: nobody follows links of a node that is not linked; pair with the loads of searches.
     store_release(nodes, place + NEXT, following)
@@ -172,7 +172,7 @@ def _leads_on(view: GateView, node: int, goal: int, time: int, rank: int) -> boo
     here, there = place_of(node, view.ring), place_of(goal, view.ring)
     # Both acquire: pair with the stores of fill; the look at the name stays after them.
     goal_time = load_acquire(nodes, there + TIME)
-    goal_rank = load_acquire(nodes, there + RANK)
+    goal_rank = load_acquire(nodes, there + RANK)  # as above
     return (
         load_relaxed(nodes, there + NAME) == goal
         and is_before(nodes[here + TIME], nodes[here + RANK], goal_time, goal_rank)

@@ -232,7 +232,7 @@ def position_of(view: GateView, source: int) -> tuple[int, int]:
         place = place_of(handle, view.ring)
         # Both: pair with the stores of fill; the look at the name stays after them.
         time = load_acquire(view.nodes, place + TIME)
-        rank = load_acquire(view.nodes, place + RANK)
+        rank = load_acquire(view.nodes, place + RANK)  # as above
         # Another name: the source has gone on and the node is used again. So others make progress if this repeats.
         if load_relaxed(view.nodes, place + NAME) == handle:
             return time, rank

@@ -48,6 +48,7 @@ def _signed(word: int) -> int:
 _STEP = np.uint64(STEP)
 _FIRST_WORD = np.uint64(_FIRST)
 _SECOND_WORD = np.uint64(_SECOND)
+_mix: Any = mix  # for forms, whose ints are NumPy's
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
@@ -64,12 +65,12 @@ def _mix_form(word: Any) -> Callable[..., Any]:
 
 @compiled_form_of(hash_int)
 def _hash_int_form(key: Any) -> Callable[..., Any]:
-    return lambda key: mix(np.int64(np.uint64(np.int64(key)) + _STEP))
+    return lambda key: _mix(np.int64(np.uint64(np.int64(key)) + _STEP))
 
 
 @compiled_form_of(hash_next)
 def _hash_next_form(code: Any, part: Any) -> Callable[..., Any]:
-    return lambda code, part: mix(np.int64(np.uint64(code) * _STEP ^ np.uint64(part)))
+    return lambda code, part: _mix(np.int64(np.uint64(code) * _STEP ^ np.uint64(part)))
 
 
 @compiled_form_of(group_of)

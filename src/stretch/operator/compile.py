@@ -9,7 +9,7 @@ from __future__ import annotations
 import types as python_types
 from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numba
 import numpy as np
@@ -77,13 +77,13 @@ def compile_view(stream: Stream, layout: Layout, used: set[str]) -> TupleView:
         parts.append(_time_again)
         samples.append(np.int64(0))
     tuple_type = namedtuple("Tuple", fields)  # type: ignore[misc]
-    rest = _chain(parts)
+    rest, make_tuple = _chain(parts), cast("Any", tuple_type)
 
     @specialised
     def build(inputs, index, time):  # type: ignore[no-untyped-def]
-        return tuple_type(time, *rest(inputs, index, time))
+        return make_tuple(time, *rest(inputs, index, time))
 
-    return TupleView(build, tuple_type(*samples))
+    return TupleView(build, make_tuple(*samples))
 
 
 @specialised
@@ -159,8 +159,8 @@ def compile_keys(function: Callable[..., Any], view: TupleView, operator: str) -
     compiled = user_function(function)
     made = _return_type(compiled, function, (view.sample,), "keys", operator)
     is_generator = isinstance(made, types.Generator)
-    key = made.yield_type if is_generator else made
-    parts = list(key.types) if isinstance(key, types.BaseTuple) else [key]
+    key: Any = made.yield_type if is_generator else made
+    parts = list(key.types) if _is_tuple(key) else [key]
     kinds = [KEY_ID if part == types.int32 else KEY_INT if isinstance(part, types.Integer) else None for part in parts]
     if None in kinds or len(parts) > 2 or len(set(kinds)) != 1:
         raise DefinitionError(
@@ -206,6 +206,10 @@ _TO_WORDS: dict[int, Callable[..., Any]] = {
 }
 
 
+def _is_tuple(made: Any) -> bool:
+    return isinstance(made, types.BaseTuple)
+
+
 def compile_update(function: Callable[..., Any], record: Any, view: TupleView, operator: str) -> Any:
     """Compile `update(w, t)`; it changes the record and returns nothing."""
     compiled = user_function(function)
@@ -231,8 +235,8 @@ def compile_output(function: Callable[..., Any], record: Any, columns: list[Type
             why=f"it returns {made}",
             do="write `yield w.key, w.count` (rows are yielded, so that there may be none or many)",
         )
-    row = made.yield_type
-    parts = list(row.types) if isinstance(row, types.BaseTuple) else [row]
+    row: Any = made.yield_type
+    parts = list(row.types) if _is_tuple(row) else [row]
     if len(parts) != len(columns) or not all(map(_fits, parts, columns)):
         raise DefinitionError(
             f"{operator}: output yields {row}",

@@ -37,8 +37,9 @@ class Scratch(NamedTuple):
 
 def make_scratch() -> Scratch:
     """Allocate the scratch arrays of one worker."""
-    arrays = [np.zeros(SCRATCH_KEYS, np.int64) for _ in range(6)]
-    return Scratch(*arrays, np.zeros(SCRATCH_KEYS, np.uint64), np.zeros(SCRATCH_KEYS, np.int64))
+    arrays: list[Any] = [np.zeros(SCRATCH_KEYS, np.int64) for _ in range(6)]
+    seen, first = np.zeros(SCRATCH_KEYS, np.uint64), np.zeros(SCRATCH_KEYS, np.int64)
+    return Scratch._make([*arrays, seen, first])
 
 
 def make_extract_ids(source: int, column: int, groups: int) -> Extract:
@@ -246,9 +247,9 @@ def make_extract_function(build: Any, keys: Any, to_words: Any, groups: int, dis
             is_new = True
             if distinct:
                 for before in range(first, count):
-                    if scratch.codes[before] == code and scratch.keys[before] == key:
-                        if scratch.seconds[before] == second:
-                            is_new = False
+                    is_same = scratch.codes[before] == code and scratch.keys[before] == key
+                    if is_same and scratch.seconds[before] == second:
+                        is_new = False
             if is_new:
                 if count == SCRATCH_KEYS:
                     return FULL

@@ -137,18 +137,17 @@ def _compile_functions(plan: Plan, operator: Operator, layouts: tuple[Layout, ..
         )
     assert operator.state is not None
     fields = [("key", *_KEY_FIELDS[kind]), *((name, dtype_of(type_)) for name, type_ in operator.state.columns)]
-    packed = np.dtype(fields, align=True)
+    packed: Any = np.dtype(fields, align=True)
     key_words = 2 if kind == KEY_INT_PAIR else 1
     state_words = -(-packed.itemsize // 8) - key_words
     shape = make_shape(kind, state_words, timing.size // timing.step + 2, plan.group_count)
-    record = np.dtype(
-        {
-            "names": packed.names,
-            "formats": [packed.fields[name][0] for name in packed.names],
-            "offsets": [packed.fields[name][1] for name in packed.names],
-            "itemsize": 8 * shape.entry_words,
-        }
-    )
+    layout_of_record: Any = {
+        "names": packed.names,
+        "formats": [packed.fields[name][0] for name in packed.names],
+        "offsets": [packed.fields[name][1] for name in packed.names],
+        "itemsize": 8 * shape.entry_words,
+    }
+    record: Any = np.dtype(layout_of_record)
     sample = np.zeros(1, record)[0]
     step = steps.make_update(compile_update(update, sample, view, plan.name), view.build, shape.entry_words)
     compiled, is_tuple = compile_output(output, sample, [type_ for _, type_ in plan.schema.columns], plan.name)

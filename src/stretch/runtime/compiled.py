@@ -33,7 +33,8 @@ from stretch.epochs.layout import (
     STOPPED,
     make_epochs,
 )
-from stretch.epochs.worker import Station, make_worker
+from stretch.epochs.station import Station
+from stretch.epochs.worker import make_worker
 from stretch.errors import FunctionError, JobError, StretchError
 from stretch.native.memory import reserve
 from stretch.native.outline import ViewBox

@@ -3,8 +3,9 @@
 What
     `intern_rows` takes rows block by block (some 128 texts) through simple loops: find where the texts are; hash
     them; read the slots that the hashes name; compare with the records that the slots name; settle the rest, which
-    is adding the texts that this did not find, and raising `until` where it is too low. The two loops in the middle do little else than missing the cache,
-    without a branch that depends on the data, so that the misses of many texts overlap.
+    is adding the texts that this did not find, and raising `until` where it is too low. The two loops in the middle
+    do little else than missing the cache, without a branch that depends on the data, so that the misses of many
+    texts overlap.
 
 Invariants
     S1  A slot of the table changes from empty to one id and never again, until a sweep, which is alone, rebuilds all.
@@ -81,8 +82,8 @@ from stretch.strings.layout import (
     TAKEN,
     TEXT_END,
     TEXT_LIMIT,
-    TODO,
     TWO,
+    UNSETTLED,
     UNTIL,
     VALUES,
     DictionaryView,
@@ -178,7 +179,7 @@ def _look_up(view: DictionaryView, column: TextColumn, count: Long, ids: Ids) ->
     """
     bounds, untils, table, words = column.bounds, column.untils, view.table, view.words
     hashes, ones, twos, slots = column.found[HASHED], column.found[ONE], column.found[TWO], column.found[SLOT]
-    todo = column.found[TODO]
+    todo = column.found[UNSETTLED]
     mask = np.uint64(view.control[TABLE_MASK])
     for number in range(count):
         k = np.uint64(number)
@@ -208,7 +209,7 @@ def _look_up(view: DictionaryView, column: TextColumn, count: Long, ids: Ids) ->
 @kernel
 def _settle(view: DictionaryView, column: TextColumn, count: Long, todo_count: Long, ids: Ids) -> Long:
     """Find or add the texts that `_look_up` missed, raise `until`; return how many of all texts are done."""
-    bounds, untils, todo = column.bounds, column.untils, column.found[TODO]
+    bounds, untils, todo = column.bounds, column.untils, column.found[UNSETTLED]
     for number in range(todo_count):
         k = todo[number]
         if ids[k] != _MISSING:

@@ -122,7 +122,7 @@ class TextColumn(NamedTuple):
     # One block of texts, found but not yet looked up.
     bounds: Words  # text k starts at byte bounds[2 * k] and stops before bounds[2 * k + 1], which is NULL_STOP for null
     untils: Longs  # the `until` of its row
-    found: npt.NDArray[np.uint64]  # what is known of it: rows HASHED, ONE, TWO, SLOT; and row TODO
+    found: npt.NDArray[np.uint64]  # what is known of it: rows HASHED, ONE, TWO, SLOT; and row UNSETTLED
     place: Longs  # where in the rows the next block begins; see below
     # DISTINCT: a hash table of the ids of one row, as stamp << 32 | id. A row's stamp tells its ids from earlier ones.
     seen: Longs
@@ -135,7 +135,7 @@ HASHED: Final = 0  # the bits of its hash that the table looks at
 ONE: Final = 1  # its first eight bytes
 TWO: Final = 2  # its next eight
 SLOT: Final = 3  # what the table has at its hash
-TODO: Final = 4  # not of text k: the numbers of texts to be settled
+UNSETTLED: Final = 4  # not of text k: the numbers of texts to be settled
 FOUND_ROWS: Final = 5
 
 # Cells of `place`. What does not change in a piece:

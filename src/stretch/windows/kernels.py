@@ -202,7 +202,7 @@ def grow_table(tables: Tables, shape: Shape, worker: int, record: int) -> bool:
 
 @kernel(inline=True)
 def find_or_create(tables: Tables, shape: Shape, worker: int, record: int, key: int, second: int, code: int) -> int:
-    """Return where the entry of a key starts, a new one from the template if there is none; HEAP_FULL if memory is out."""
+    """Return where the entry of a key starts, made from the template if there is none, or HEAP_FULL."""
     directory = tables.directory
     slot = find_slot(tables, shape, directory[record + BLOCK], directory[record + CLASS], key, second, code)
     number = tables.slots[slot]
