@@ -273,5 +273,6 @@ def _link_shortcuts(view: GateView, source: int, node: int) -> None:
         if before != NOTHING and load_relaxed(nodes, place + NAME) == before:
             # All three: pair with each other and with the load_acquire of _by_shortcut.
             store_release(nodes, here + SHORTCUTS + level, load_acquire(nodes, place + SHORTCUTS + level))
+            # store_release: as above; the node's own shortcut is written before anybody finds the node.
             store_release(nodes, place + SHORTCUTS + level, node)
         view.sources[base + level] = node
