@@ -15,10 +15,11 @@ Rules
 
 Why the cache is shaped as it is
     Numba's own cache keys a function by its own file: a callee or constant changed in another file, or a build with
-    other checks, is served stale (measured). The directory therefore carries a digest of every source file of the
-    package and of every flag, so any change means another directory. Closures over functions never hit and leave a
-    file per process, so `specialised` never caches. Numba's `CACHE_DIR` setting is process-wide; it is changed only
-    while one of our kernels is being registered, so a user's own cached functions stay where they were.
+    other checks, is served stale (measured). The directory therefore carries a digest of every source file that
+    kernels are made from and of every flag, so any change of those means another directory. Closures over functions
+    never hit and leave a file per process, so `specialised` never caches. Numba's `CACHE_DIR` setting is process-wide;
+    it is changed only while one of our kernels is being registered, so a user's own cached functions stay where they
+    were (docs/adr/0005).
 
 The variables are read once, when this module is imported: set them before the first import of `stretch`.
 """
@@ -61,6 +62,10 @@ BOUNDSCHECK: Final = _flag("STRETCH_BOUNDSCHECK")
 FUTEX_DISABLED: Final = _flag("STRETCH_NO_FUTEX")
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
+# What holds no kernels, so that a change there compiles nothing again. (A bench's own kernels are stamped by Numba.)
+_WITHOUT_KERNELS: Final = frozenset(
+    {"bench", "cli", "controllers", "dashboard", "metrics", "reference", "runtime", "spark", "testing"}
+)
 _cache_setting_lock: Final = threading.Lock()
 
 
@@ -235,10 +240,12 @@ def _version() -> str:
 
 
 def _digest() -> str:
-    """Digest every source file of the package and every flag that changes the code made from them."""
+    """Digest every source file that kernels are made from, and every flag that changes what is made."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
+        place = path.relative_to(_PACKAGE)
+        if place.parts[0] not in _WITHOUT_KERNELS:
+            digest.update(str(place).encode() + b"\0" + path.read_bytes() + b"\0")
     flags = (
         _options(inline=False, nogil=True),
         FUTEX_DISABLED,
