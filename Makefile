@@ -56,6 +56,6 @@ $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || { echo "Creating .venv with $$($(PYTHON) --version) ..."; $(PYTHON) -m venv .venv; }
 	@echo "Installing the versions of constraints.txt into .venv (a minute or two, this once) ..."
 	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt setuptools
-	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev]'
+	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev,bench]'
 	@touch $@
 	@echo "Ready."
