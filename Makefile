@@ -47,7 +47,7 @@ clean: ## Remove .venv, caches and build leftovers
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # setuptools goes in first, so that building the project downloads nothing beyond the pins.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt Makefile
 	@$(PYTHON) -c 'import ensurepip, sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
 	  echo "stretch needs Python 3.11, 3.12 or 3.13 with its venv module;" \
 	    "$(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing)." >&2; \
