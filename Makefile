@@ -40,7 +40,7 @@ fix: $(READY) ## Repair what ruff can repair, and format
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-ci: lint test ## Run what CI runs
+ci: lint test test-nojit ## Run what CI runs
 
 clean: ## Remove .venv, caches and build leftovers
 	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
