@@ -24,7 +24,7 @@ from stretch.windows.layout import BLOCK, CLASS, COUNT, TAG
 def make_expire(program: Program, at: Any) -> Callable[..., int]:
     """Compile the report of all windows that end between two watermarks (Paper: forwardAndShift)."""
     shape = program.shape
-    size, advance_by, step_size, has_panes = program.timing
+    has_panes, load_timing = program.has_panes, at.timing
     report_group = _make_report_group(program, at)
     load_tables, load_workers = at.tables, at.workers
 
@@ -43,7 +43,8 @@ def make_expire(program: Program, at: Any) -> Callable[..., int]:
 
     @specialised
     def expire(station, worker, mapping, before, watermark):  # type: ignore[no-untyped-def]
-        tables = load_tables(station)
+        tables, timing = load_tables(station), load_timing(station)
+        size, advance_by, step_size = timing[0], timing[1], timing[2]
         left = ((before - size) // advance_by + 1) * advance_by
         while left + size <= watermark:
             earliest = earliest_table(tables, mapping, worker)

@@ -25,3 +25,4 @@ class Station(NamedTuple):
     out_times: Any
     out_ranks: Any
     scratch: Scratch
+    timing: Any  # Timing of the program, as an array

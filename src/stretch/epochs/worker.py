@@ -17,7 +17,7 @@ Paper: Algorithms "processVSN", "handleInputTuple", "forwardAndShift".
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from stretch.epochs.calls import (
     advance,
@@ -53,7 +53,7 @@ from stretch.epochs.station import Station
 from stretch.epochs.update import make_apply_keys, make_find_keys
 from stretch.native.atomics import load_acquire
 from stretch.native.jit import specialised
-from stretch.native.outline import field_loaders
+from stretch.native.outline import field_loaders, type_key
 from stretch.native.system import now_ns
 from stretch.native.waiting import WAIT_STOPPED, deadline_after
 from stretch.operator.extract import FULL
@@ -70,6 +70,13 @@ def make_worker(program: Program, sample: Station) -> Callable[[int, int], int]:
 
     `station` is the address of a `ViewBox` with a `Station` of the sample's types.
     """
+    key = type_key(sample)
+    if key not in program.workers:
+        program.workers[key] = _make_worker(program, sample)
+    return cast("Callable[[int, int], int]", program.workers[key])
+
+
+def _make_worker(program: Program, sample: Station) -> Callable[[int, int], int]:
     at = field_loaders(sample)
     load_log, load_out, load_epochs = at.log, at.out, at.epochs
     load_workers, load_stop = at.workers, at.stop
@@ -136,23 +143,24 @@ def _make_process(program: Program, at: Any) -> Callable[..., int]:
     """Compile the work on a batch of entries."""
     load_epochs, load_mapping, load_workers = at.epochs, at.mapping, at.workers
     load_times, load_refs, load_scratch = at.times, at.refs, at.scratch
-    size, advance_by, step_size, has_panes = program.timing
+    has_panes, load_timing = program.has_panes, at.timing
     find_keys, apply_keys = make_find_keys(program, at), make_apply_keys(program, at)
     expire, switch = make_expire(program, at), _make_switch(at)
 
     @specialised
     def process(station, worker, first, last):  # type: ignore[no-untyped-def]
         """Process the entries [first, last); stop early after a switch that sends this worker to the pool."""
-        epochs, row, mappings = load_epochs(station), load_workers(station)[worker], load_mapping(station)
+        row, mappings = load_workers(station)[worker], load_mapping(station)
         times, refs, scratch_times = load_times(station), load_refs(station), load_scratch(station).times
-        mask = len(times) - 1
+        timing, mask = load_timing(station), len(times) - 1
+        size, advance_by, step_size = timing[0], timing[1], timing[2]
         mapping = mappings[row[EPOCH] % EPOCHS_MAX]
         low, high, count = 0, -1, 0
         segment_end = next_right = -(1 << 62)  # no table chosen yet
         for position in range(first, last):
             time, ref = times[position & mask], refs[position & mask]
             if ref & 3 == CONTROL:
-                note_next_epoch(epochs, worker, ref >> 8, time)
+                note_next_epoch(load_epochs(station), worker, ref >> 8, time)
                 continue
             if row[HAS_WATERMARK] == 0 or time > row[WATERMARK]:
                 is_switching = row[PENDING] != NONE and time > row[SWITCH_AT]

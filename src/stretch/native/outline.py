@@ -10,7 +10,7 @@ A box keeps its view alive; whoever uses the address keeps the box.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 import numba
@@ -70,6 +70,12 @@ def view_loader(sample: Any) -> Callable[[int], Any]:
         return view_type(types.int64), generate
 
     return load_instruction
+
+
+def type_key(sample: Any) -> Hashable:
+    """Return what tells views apart that need code of their own."""
+    key: Hashable = numba.typeof(sample) if JIT_ENABLED else type(sample)
+    return key
 
 
 def field_loaders(sample: Any) -> Any:

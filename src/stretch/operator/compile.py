@@ -6,7 +6,6 @@ a text is its interned id (an int32, so it can be passed on and compared, and be
 
 from __future__ import annotations
 
-import types as python_types
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
@@ -48,18 +47,6 @@ class CompiledKeys(NamedTuple):
     function: Any
     to_words: Callable[..., Any]
     is_generator: bool
-
-
-def names_used(*functions: Callable[..., Any] | None) -> set[str]:
-    """Return every attribute and global name in the functions' code, nested functions included."""
-    names: set[str] = set()
-    pending = [getattr(function, "__code__", None) for function in functions if function is not None]
-    while pending:
-        code = pending.pop()
-        if code is not None:
-            names |= set(code.co_names)
-            pending += [constant for constant in code.co_consts if isinstance(constant, python_types.CodeType)]
-    return names
 
 
 def compile_view(stream: Stream, layout: Layout, used: set[str]) -> TupleView:

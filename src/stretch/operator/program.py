@@ -6,8 +6,9 @@ pieces that workers call: `extract` (keys), `step` (update), `merge` (panes), `w
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -16,7 +17,8 @@ import numpy as np
 from stretch.operator import extract as keys_of
 from stretch.operator import steps
 from stretch.operator.columns import Form, Layout, Result, dtype_of, not_compiled
-from stretch.operator.compile import compile_keys, compile_output, compile_update, compile_view, names_used
+from stretch.operator.compile import compile_keys, compile_output, compile_update, compile_view
+from stretch.operator.fingerprint import fingerprint, names_used
 from stretch.operator.keys import KeyColumns, KeyFunction, hashtags, pairs, words
 from stretch.operator.plan import Plan, Stream
 from stretch.operator.reduction import Reduction
@@ -29,7 +31,7 @@ PANES_MAX = 4096
 
 
 class Timing(NamedTuple):
-    """Window arithmetic as compiled constants: which tables a tuple is written to, and a window read from.
+    """Which tables a tuple is written to, and a window read from. Data, so that windows of any size share code.
 
     With panes, a tuple goes to the one table of its pane and a window is read from all of its panes; without, a tuple
     goes to the tables of all its windows and a window is read from its own.
@@ -38,7 +40,6 @@ class Timing(NamedTuple):
     size: int
     advance: int
     step: int  # how far apart tables begin: a pane, or the advance
-    has_panes: bool
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Program:
     results: tuple[Result, ...]
     record: Any = np.int64  # the type of entries, where functions of the user see them
     output: Callable[..., Any] | None = None  # the user's; then `write` takes the rows that it yields
+    has_panes: bool = False
+    workers: dict[Any, Any] = field(default_factory=dict)  # the loops compiled from it, by the types of their station
 
 
 class _Keys(NamedTuple):
@@ -64,16 +67,53 @@ class _Keys(NamedTuple):
     extracts: tuple[Callable[..., int], ...]
 
 
+# Programs compiled in this process, latest last. An operator that is set up again runs at once.
+_programs: dict[Hashable, Program] = {}
+_programs_lock = threading.Lock()
+PROGRAMS_MAX = 64
+
+
 def compile_plan(plan: Plan) -> Program:
     """Compile a plan, or say what of it cannot be compiled."""
     operator = plan.operator
     if not isinstance(operator, Operator) or plan.boundaries is None:
         raise not_compiled(plan.name, "a Map", "the compiled engine runs windowed operators")
+    timing = _timing(plan, has_panes=operator.reductions is not None)
+    with _programs_lock:
+        key = _key_of(plan, operator, timing)
+        program = _programs.pop(key, None) or _compile(plan, operator, timing)
+        _programs[key] = program
+        while len(_programs) > PROGRAMS_MAX:
+            del _programs[next(iter(_programs))]
+    return replace(program, plan=plan, timing=timing)
+
+
+def _compile(plan: Plan, operator: Operator, timing: Timing) -> Program:
     layouts = tuple(Layout() for _ in plan.streams)
     if operator.reductions is None:
-        return _compile_functions(plan, operator, layouts, _timing(plan, has_panes=False))
-    keys = _compile_keys(plan, layouts)
-    return _compile_aggregate(plan, operator, layouts, keys, _timing(plan, has_panes=True))
+        return _compile_functions(plan, operator, layouts, timing)
+    return _compile_aggregate(plan, operator, layouts, _compile_keys(plan, layouts), timing)
+
+
+def _key_of(plan: Plan, operator: Operator, timing: Timing) -> Hashable:
+    """Return all that the compiled code depends on."""
+    assert plan.boundaries is not None
+    functions = None
+    if operator.reductions is None:
+        functions = tuple(map(fingerprint, (operator.update, operator.output, operator.slide)))
+    streams = tuple((stream.time, stream.schema.columns, _key_of_keys(stream.keys)) for stream in plan.streams)
+    panes = (_ring(timing), plan.boundaries.kind if operator.reductions is None else None)
+    options = (operator.occurrences, operator.keys_are_groups, operator.state)
+    return streams, operator.reductions, functions, plan.schema, plan.group_count, panes, options
+
+
+def _key_of_keys(keys: Any) -> Hashable:
+    return fingerprint(keys.function) if isinstance(keys, KeyFunction) else fingerprint(keys)
+
+
+def _ring(timing: Timing) -> int:
+    """Return how many directory records a group needs: one for each live pane, in a power of two."""
+    return 1 << (timing.size // timing.step + 1).bit_length()
 
 
 def _timing(plan: Plan, has_panes: bool) -> Timing:
@@ -86,7 +126,7 @@ def _timing(plan: Plan, has_panes: bool) -> Timing:
             f"a window of {boundaries.size // step:,} steps",
             f"tables are kept for each step of a live window, and at most {PANES_MAX:,} of them",
         )
-    return Timing(boundaries.size, boundaries.advance, step, has_panes)
+    return Timing(boundaries.size, boundaries.advance, step)
 
 
 def _compile_aggregate(
@@ -111,9 +151,9 @@ def _compile_aggregate(
         for part in reversed(range(key_parts)):
             write = steps.make_write_key(part, part, write)
     state = [word for words in words_of for word in words]
-    shape = make_shape(keys.kind, len(state), timing.size // timing.step + 2, plan.group_count)
+    shape = make_shape(keys.kind, len(state), _ring(timing), plan.group_count)
     template = ([0] * key_words + state + [0] * shape.entry_words)[: shape.entry_words]
-    return Program(plan, layouts, timing, shape, template, keys.extracts, step, merge, write, results)
+    return Program(plan, layouts, timing, shape, template, keys.extracts, step, merge, write, results, has_panes=True)
 
 
 def _compile_functions(plan: Plan, operator: Operator, layouts: tuple[Layout, ...], timing: Timing) -> Program:
@@ -140,7 +180,7 @@ def _compile_functions(plan: Plan, operator: Operator, layouts: tuple[Layout, ..
     packed: Any = np.dtype(fields, align=True)
     key_words = 2 if kind == KEY_INT_PAIR else 1
     state_words = -(-packed.itemsize // 8) - key_words
-    shape = make_shape(kind, state_words, timing.size // timing.step + 2, plan.group_count)
+    shape = make_shape(kind, state_words, _ring(timing), plan.group_count)
     layout_of_record: Any = {
         "names": packed.names,
         "formats": [packed.fields[name][0] for name in packed.names],

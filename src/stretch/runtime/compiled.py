@@ -93,7 +93,7 @@ class CompiledEngine:
         self._idle_seconds = idle_seconds
         self._failure: StretchError | None = None
         self._tuples_in = 0
-        program = compile_plan(plan)
+        self.program = program = compile_plan(plan)
         self._dictionary = Dictionary()
         self._allocate(program, streams)
         encoders = [
@@ -137,7 +137,7 @@ class CompiledEngine:
         self._out.add_sources(instances)
         for instance in instances:
             self._epochs.workers[instance, EPOCH] = 0
-        stations = [self._station(number) for number in range(self.max_parallelism)]
+        stations = [self._station(program, number) for number in range(self.max_parallelism)]
         self._stations = [ViewBox(station) for station in stations]
         run = make_worker(program, stations[0])
         self._epochs.stop[0] = 1
@@ -154,7 +154,7 @@ class CompiledEngine:
             thread.start()
             self._threads.append(thread)
 
-    def _station(self, number: int) -> Station:
+    def _station(self, program: Program, number: int) -> Station:
         staging = self._out.staging(number)
         return Station(
             epochs=self._boxes[0].address,
@@ -171,6 +171,7 @@ class CompiledEngine:
             out_times=staging.times,
             out_ranks=staging.ranks,
             scratch=make_scratch(),
+            timing=np.array(program.timing, np.int64),
         )
 
     def _work(self, run: Any, station: int, number: int) -> None:
