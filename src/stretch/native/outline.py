@@ -74,7 +74,9 @@ def view_loader(sample: Any) -> Callable[[int], Any]:
 
 def type_key(sample: Any) -> Hashable:
     """Return what tells views apart that need code of their own."""
-    key: Hashable = numba.typeof(sample) if JIT_ENABLED else type(sample)
+    if not JIT_ENABLED:
+        return type(sample)
+    key: Hashable = numba.typeof(sample)
     return key
 
 
