@@ -43,8 +43,7 @@ def make_expire(program: Program, at: Any) -> Callable[..., int]:
 
     @specialised
     def expire(station, worker, mapping, before, watermark):  # type: ignore[no-untyped-def]
-        tables, timing = load_tables(station), load_timing(station)
-        size, advance_by, step_size = timing[0], timing[1], timing[2]
+        tables, (size, advance_by, step_size) = load_tables(station), load_timing(station)
         left = ((before - size) // advance_by + 1) * advance_by
         while left + size <= watermark:
             earliest = earliest_table(tables, mapping, worker)

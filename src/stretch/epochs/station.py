@@ -25,4 +25,4 @@ class Station(NamedTuple):
     out_times: Any
     out_ranks: Any
     scratch: Scratch
-    timing: Any  # Timing of the program, as an array
+    timing: Any  # (size, advance, step) of the program, so that they are data

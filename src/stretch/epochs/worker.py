@@ -152,8 +152,7 @@ def _make_process(program: Program, at: Any) -> Callable[..., int]:
         """Process the entries [first, last); stop early after a switch that sends this worker to the pool."""
         row, mappings = load_workers(station)[worker], load_mapping(station)
         times, refs, scratch_times = load_times(station), load_refs(station), load_scratch(station).times
-        timing, mask = load_timing(station), len(times) - 1
-        size, advance_by, step_size = timing[0], timing[1], timing[2]
+        (size, advance_by, step_size), mask = load_timing(station), len(times) - 1
         mapping = mappings[row[EPOCH] % EPOCHS_MAX]
         low, high, count = 0, -1, 0
         segment_end = next_right = -(1 << 62)  # no table chosen yet

@@ -171,7 +171,7 @@ class CompiledEngine:
             out_times=staging.times,
             out_ranks=staging.ranks,
             scratch=make_scratch(),
-            timing=np.array(program.timing, np.int64),
+            timing=tuple(program.timing),
         )
 
     def _work(self, run: Any, station: int, number: int) -> None:
