@@ -10,7 +10,7 @@ A box keeps its view alive; whoever uses the address keeps the box.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, Final
 
 import numba
@@ -72,12 +72,9 @@ def view_loader(sample: Any) -> Callable[[int], Any]:
     return load_instruction
 
 
-def type_key(sample: Any) -> Hashable:
-    """Return what tells views apart that need code of their own."""
-    if not JIT_ENABLED:
-        return type(sample)
-    key: Hashable = numba.typeof(sample)
-    return key
+def type_key(sample: Any) -> Any:
+    """Return what tells views apart that need code of their own; it can be hashed."""
+    return numba.typeof(sample) if JIT_ENABLED else type(sample)
 
 
 def field_loaders(sample: Any) -> Any:
