@@ -12,6 +12,7 @@ Layers, each of which knows only those to its right:
 | `runtime` | `setup` and `Job` |
 """
 
+from stretch import testing
 from stretch.errors import (
     DefinitionError,
     FunctionError,
@@ -63,6 +64,7 @@ __all__ = [
     "sliding",
     "store",
     "sum",
+    "testing",
     "tumbling",
     "words",
 ]

@@ -230,6 +230,11 @@ JOBS = {
     "an engine that was never made": lambda: _never(None),
 }
 
+TESTING = {
+    "a test without the rows of an input": lambda: st.testing.run(join(), {"left": []}),
+    "a test of rows without columns": lambda: st.testing.run(counting(), []),
+}
+
 CASES = {
     **DURATIONS,
     **WINDOWS,
@@ -242,4 +247,5 @@ CASES = {
     **INPUTS,
     **FUNCTIONS,
     **JOBS,
+    **TESTING,
 }
