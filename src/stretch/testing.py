@@ -1,8 +1,8 @@
 """Tests of operators of one's own: rows in, rows out, in milliseconds, without Spark, threads or compilation.
 
-    >>> st.testing.run(st.Aggregate(window=st.tumbling(10), keys="user", visits=st.count()),
-    ...                [{"ts": 3, "user": "ana"}, {"ts": 1, "user": "ana"}])
-    [{'ts': 10, 'user': 'ana', 'visits': 2}]
+>>> st.testing.run(st.Aggregate(window=st.tumbling(10), keys="user", visits=st.count()),
+...                [{"ts": 3, "user": "ana"}, {"ts": 1, "user": "ana"}])
+[{'ts': 10, 'user': 'ana', 'visits': 2}]
 """
 
 from __future__ import annotations
