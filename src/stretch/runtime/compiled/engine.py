@@ -1,0 +1,125 @@
+"""What a job asks of the compiled engine: it puts sources, memory, workers and results together.
+
+Source side: the thread that calls `add`. Workers: one thread per instance of the pool. Reader side: the thread that
+calls `results`; a source that finds no room takes results out meanwhile, so that one thread alone can add and read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stretch.epochs.coordinator import Coordinator, EpochChange
+from stretch.epochs.layout import BUSY_NS, HANDLED, RESULTS
+from stretch.operator.plan import Plan, Stream
+from stretch.operator.program import compile_plan
+from stretch.operator.spec import Mapping
+from stretch.runtime.compiled.admission import Encoder
+from stretch.runtime.compiled.memory import Memory
+from stretch.runtime.compiled.results import Results
+from stretch.runtime.compiled.sources import Sources
+from stretch.runtime.compiled.workers import Workers
+from stretch.runtime.engine import Metrics
+from stretch.runtime.ingress import Disorder
+
+
+class CompiledEngine:
+    """Runs one operator on threads."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        streams: Sequence[Stream],
+        parallelism: int,
+        max_parallelism: int,
+        disorder: Disorder,
+        idle_seconds: float | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self.plan = plan
+        self.max_parallelism = max_parallelism
+        self.program = program = compile_plan(plan)
+        assert plan.boundaries is not None
+        self.memory = memory = Memory(program, streams, max_parallelism)
+        self._results = Results(memory.out, program.results, plan, memory.dictionary)
+        encoders = [
+            Encoder(s, program.layouts[s.index], memory.dictionary, f"source {n}") for n, s in enumerate(streams)
+        ]
+        self._sources = Sources(
+            streams, encoders, memory.log, plan.boundaries, disorder, idle_seconds, clock, self._relieve
+        )
+        self._coordinator = Coordinator(memory.epochs)
+        instances = range(parallelism)
+        self._coordinator.request(instances, plan.mapping_for(instances))
+        memory.log.add_readers(instances)
+        memory.out.add_sources(instances)
+        self._workers = Workers(program, memory, instances)
+
+    @property
+    def parallelism(self) -> int:
+        return len(self._coordinator.instances)
+
+    @property
+    def source_count(self) -> int:
+        return len(self._sources.all)
+
+    def add(self, batch: pa.RecordBatch, source: int) -> None:
+        self._workers.check()
+        self._sources.add(batch, source)
+
+    def watermark(self, timestamp: int, source: int) -> None:
+        self._workers.check()
+        self._sources.watermark(timestamp, source)
+
+    def close(self, source: int) -> None:
+        self._workers.check()
+        self._sources.close(source)
+
+    def reconfigure(self, instances: Sequence[int], mapping: Mapping | None) -> EpochChange:
+        self._workers.check()
+        change = self._coordinator.request(instances, self.plan.mapping_for(instances, mapping))
+        self._sources.announce(change.epoch)
+        return change
+
+    def results(self) -> pa.Table:
+        self._workers.check()
+        self._sources.check_idle()
+        return self._results.take()
+
+    def late(self, source: int) -> pa.Table:
+        return self._sources.late(source)
+
+    def finish(self, beyond: int = 0) -> None:
+        self._workers.check()
+        final = self._sources.end(beyond + self.plan.reach)
+        if final is not None:
+            self._results.collect_until(final, self._workers.check)
+        self.stop()
+
+    def stop(self) -> None:
+        self._workers.stop()
+
+    def metrics(self) -> Metrics:
+        epochs = self.memory.epochs
+        return Metrics(
+            tuples_in=self._sources.tuples_in,
+            late=self._sources.late_count,
+            results=int(epochs.workers[:, RESULTS].sum()),
+            parallelism=int(epochs.members[self._coordinator.latest_epoch % len(epochs.members)].sum()),
+            reconfigurations=sum(change.status == "switched" for change in self._coordinator.changes),
+            duplicates_avoided=max(0, int(epochs.workers[:, HANDLED].sum()) - self._sources.tuples_in),
+        )
+
+    @property
+    def busy_seconds(self) -> npt.NDArray[np.float64]:
+        """How long each worker has worked."""
+        busy: npt.NDArray[np.float64] = self.memory.epochs.workers[:, BUSY_NS] / 1e9
+        return busy
+
+    def _relieve(self) -> None:
+        """Make room for workers; called by a source that finds none."""
+        self._workers.check()
+        self._results.collect()
