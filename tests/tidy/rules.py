@@ -241,7 +241,8 @@ def walk(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder; leave out what git and the tools keep for themselves."""
     for entry in sorted(folder.iterdir()):
         if not entry.is_dir():
-            yield entry
+            if entry.name != ".git":  # a file in a worktree: where git keeps what it knows of it
+                yield entry
         elif entry.name == ".ci" or not any(map(entry.match, GENERATED)):
             yield from walk(entry)
 
