@@ -78,7 +78,14 @@ class Node:
 
     @classmethod
     def restore(
-        cls, log: StateLog, version: int, operator: AnyOperator, inputs: Any, *, parallelism: int | None = None, **options: Any
+        cls,
+        log: StateLog,
+        version: int,
+        operator: AnyOperator,
+        inputs: Any,
+        *,
+        parallelism: int | None = None,
+        **options: Any,
     ) -> Node:
         """Make the node that committed `version`; `options` are those of `Node`.
 
