@@ -104,8 +104,8 @@ class Node:
         """Take the rows of a micro-batch, as pairs (number of the input, rows), and yield results in time order.
 
         When it is exhausted, everything that is ready has been processed and `version` is `batch_id`, which has to
-        be the one after the last. `now` is the real time of the micro-batch: pass one that is the same in a retry, so that
-        all attempts agree on who is idle.
+        be the one after the last. `now` is the real time of the micro-batch: pass one that is the same in a retry, so
+        that all attempts agree on who is idle.
         """
         raise NotImplementedError
 
