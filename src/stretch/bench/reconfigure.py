@@ -112,9 +112,8 @@ def _change_often(rig: Rig, pair: tuple[int, int], size: Size) -> Iterator[Chang
     for number in range(2 * size.repetitions):
         time.sleep(pause.uniform(*size.gap_seconds))
         before, after = pair[number % 2], pair[1 - number % 2]
-        times = rig.change(after).times
-        steps = (times.first_control_ns, times.barrier_ns, times.switched_ns)
-        yield Change(before, after, *((step - times.requested_ns) / 1e6 for step in steps))
+        change = rig.change(after)
+        yield Change(before, after, change.control_ms or 0.0, change.barrier_ms or 0.0, change.switched_ms or 0.0)
 
 
 def _report(

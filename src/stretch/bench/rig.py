@@ -18,8 +18,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from stretch.bench.streams import WINDOW, dealt, round_up
-from stretch.epochs.coordinator import EpochChange
 from stretch.errors import JobError
+from stretch.metrics import Reconfiguration
 from stretch.operator.plan import AnyOperator
 from stretch.runtime.reference import EngineName
 from stretch.runtime.setup import setup
@@ -65,16 +65,12 @@ class Rig:
             self.job.reconfigure(parallelism=parallelism)
             self._parallelism = parallelism
 
-    def change(self, parallelism: int) -> EpochChange:
+    def change(self, parallelism: int) -> Reconfiguration:
         """Change the parallelism while a stream plays, and wait until it has taken effect."""
         change = self.job.reconfigure(parallelism=parallelism)
-        assert isinstance(change, EpochChange)
         self._parallelism = parallelism
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while change.status != "switched":
-            if time.monotonic() > deadline:
-                raise JobError(f"{change} did not happen", why="it waited for too long", do="look for a stalled source")
-            time.sleep(_POLL_SECONDS)
+        if not change.wait(_PATIENCE_SECONDS):
+            raise JobError(f"{change} did not happen", why="it waited for too long", do="look for a stalled source")
         return change
 
     def warm_up(self, table: pa.Table, parallelisms: Iterable[int]) -> None:
@@ -137,7 +133,7 @@ class Rig:
         """Consume results until those of the last tweet have come; return when that was, by both clocks."""
         while not self._stop.is_set():
             with self._turn:
-                results = self.job.results()
+                results = self.job.results(wait=False)
             if results.num_rows > 0 and results["ts"][-1].as_py() > self._end:
                 seconds, cpu_seconds = time.perf_counter(), time.process_time()
                 rights = results["ts"].to_numpy()

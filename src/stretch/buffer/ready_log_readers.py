@@ -26,6 +26,7 @@ from stretch.buffer.layout import (
     IS_READER,
     IS_SOURCE,
     MEMBERS,
+    NEVER,
     READER_CELLS,
     READERS_HIGH,
     READY,
@@ -97,6 +98,46 @@ def wait_for_entries(view: LogView, position: int, deadline_ns: int) -> int:
         status = wait_round(view.cells, WAKE_READERS, ticket, attempt, view.stop, deadline_ns)
         if status != WAIT_AGAIN:
             return status
+        attempt += 1
+
+
+@kernel
+def slowest_of(view: LogView, first: int, last: int) -> int:
+    """Return the position that the slowest reader of the slots [first, last) has released; NEVER if there is none."""
+    while True:
+        version = load_acquire(view.cells, VERSION)  # acquire: pairs with the fetch_add of who changes members
+        least = NEVER
+        for reader in range(first, last):
+            base = reader * READER_CELLS
+            if load_acquire(view.readers, base + IS_READER):  # acquire: pairs with the store_release of members
+                least = min(least, load_acquire(view.readers, base + RELEASED))  # with the store_release of release_to
+        # Acquire: pairs with the fetch_add of who changes members.
+        if load_acquire(view.cells, VERSION) == version:
+            return least
+
+
+@kernel
+def wait_for_readers(view: LogView, first: int, last: int, position: int, deadline_ns: int) -> int:
+    """Wait until all readers of the slots [first, last) have released what is before `position`; a wait status."""
+    attempt = 0
+    while True:
+        ticket = load_acquire(view.cells, WAKE_SOURCES)  # acquire: pairs with the wake_all of release_to and merging
+        if slowest_of(view, first, last) >= position:
+            return WAIT_AGAIN
+        if attempt >= PARK_AT_ONCE:
+            try_merge(view)
+        status = wait_round(view.cells, WAKE_SOURCES, ticket, attempt, view.stop, deadline_ns)
+        if status != WAIT_AGAIN:
+            return status
+        attempt += 1
+
+
+@kernel
+def merge_now(view: LogView) -> None:
+    """Merge what is ready, and return when that is done, by whomever."""
+    attempt = 0
+    while not try_merge(view):
+        backoff(attempt)
         attempt += 1
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -23,78 +21,36 @@ from stretch.epochs.layout import (
     Epochs,
 )
 from stretch.errors import ReconfigurationError
+from stretch.metrics import Progress, Reconfiguration, Status
 from stretch.native.atomics import load_acquire
 from stretch.native.system import now_ns
 
-Status = Literal["waiting", "switched", "superseded"]
 
+class EpochChange(Reconfiguration):
+    """A change of parallelism or mapping, as the shared row of its epoch has it."""
 
-@dataclass(frozen=True)
-class Times:
-    """When the steps of a switch happened, in nanoseconds of the monotonic clock; 0 for steps that did not (yet)."""
-
-    requested_ns: int
-    first_control_ns: int
-    barrier_ns: int
-    switched_ns: int
-
-
-class EpochChange:
-    """A change of parallelism or mapping, from its request on."""
-
-    def __init__(self, coordinator: Coordinator, number: int, instances: tuple[int, ...]) -> None:
+    def __init__(self, coordinator: Coordinator, epoch: int, instances: Sequence[int]) -> None:
+        super().__init__(epoch, instances)
         self._coordinator = coordinator
-        self.epoch = number
-        self.instances = instances
-        self._final: tuple[Times, int] | None = None
+        self._final: Progress | None = None
 
-    @property
-    def parallelism(self) -> int:
-        """The number of instances from then on."""
-        return len(self.instances)
+    def progress(self) -> Progress:
+        return self._final or self._coordinator.progress(self.epoch)
 
-    @property
-    def status(self) -> Status:
-        """Whether it waits for the sources' watermark to go on, took effect, or was overtaken by a later one."""
-        times, _ = self._look()
-        if times.switched_ns:
-            return "switched"
-        return "superseded" if self._coordinator.latest_epoch > self.epoch else "waiting"
-
-    @property
-    def times(self) -> Times:
-        """When its steps happened."""
-        return self._look()[0]
-
-    @property
-    def watermark(self) -> int | None:
-        """The event time of the entry at which it took effect."""
-        times, watermark = self._look()
-        return watermark if times.switched_ns else None
-
-    @property
-    def milliseconds(self) -> float | None:
-        """From the request until every instance went on in the new epoch."""
-        times = self.times
-        return (times.switched_ns - times.requested_ns) / 1e6 if times.switched_ns else None
-
-    def __repr__(self) -> str:
-        took = "" if self.milliseconds is None else f" in {self.milliseconds:.2f} ms"
-        return f"<Reconfiguration to {self.parallelism} instance(s), epoch {self.epoch}: {self.status}{took}>"
+    def check(self) -> bool:
+        return self._coordinator.check()
 
     def finalise(self) -> None:
         """Keep what the shared row says now: the row is about to serve another epoch."""
-        self._final = self._look()
-
-    def _look(self) -> tuple[Times, int]:
-        return self._final or self._coordinator.look(self.epoch)
+        self._final = self.progress()
 
 
 class Coordinator:
-    """Writes the rows of epochs (E1); one per operator."""
+    """Writes the rows of epochs (E1); one per operator. `check` is that of `Reconfiguration`."""
 
-    def __init__(self, epochs: Epochs) -> None:
+    def __init__(self, epochs: Epochs, check: Callable[[], bool]) -> None:
         self._epochs = epochs
+        self.check = check
         self._lock = threading.Lock()
         self.changes: list[EpochChange] = []
         self._next = 0
@@ -133,11 +89,16 @@ class Coordinator:
             self.changes.append(change)
             return change
 
-    def look(self, number: int) -> tuple[Times, int]:
-        """Return the times of an epoch's switch and the event time at which it happened."""
+    def progress(self, number: int) -> Progress:
+        """Return how far the switch to an epoch is."""
+        latest = self.latest_epoch  # first: what began before it has all its times
         row = self._epochs.progress[number % EPOCHS_MAX]
-        times = [int(row[cell]) for cell in (REQUESTED_NS, FIRST_CONTROL_NS, BARRIER_NS, SWITCHED_NS)]
-        return Times(*times), int(row[SWITCHED_AT])
+        # load_acquire: pairs with the store_release of who completes the switch; read before what it covers.
+        switched_ns = load_acquire(row, SWITCHED_NS)
+        status: Status = "switched" if switched_ns else "superseded" if latest > number else "waiting"
+        watermark = int(row[SWITCHED_AT]) if switched_ns else None
+        requested_ns, control_ns, barrier_ns = (int(row[n]) for n in (REQUESTED_NS, FIRST_CONTROL_NS, BARRIER_NS))
+        return Progress(status, watermark, requested_ns, control_ns, barrier_ns, switched_ns)
 
     def changed_by(self, number: int) -> tuple[int, int, int]:
         """Return how many workers came to the barrier and went on, and which one connected; for tests."""

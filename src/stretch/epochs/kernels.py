@@ -149,8 +149,9 @@ def switch_epoch(epochs: Epochs, log: LogView, out: LogView, worker: int, positi
     # fetch_add: the partners are the other workers; the last one through marks the switch as done.
     if fetch_add(progress, PASSED, 1) + 1 == count:
         progress[SWITCHED_AT] = time
-        progress[SWITCHED_NS] = now_ns()
-        # store_release: publishes the times; pairs with the load_acquire of the coordinator.
+        # store_release: publishes the times; pairs with the load_acquire of the coordinator's `progress`.
+        store_release(progress, SWITCHED_NS, now_ns())
+        # store_release: pairs with the load_acquire of the coordinator's `latest_epoch`.
         store_release(epochs.cells, LATEST_EPOCH, epoch)
     return OK
 

@@ -10,6 +10,8 @@ Invariants
     K1  When a window is reported or the epoch switches, the scratch arrays are empty.
     K2  A worker that has processed watermark W gives no further result at or before W, and says so (bound).
     K3  What a worker reserved in the output is published before it waits for anything.
+    K4  A worker releases entries of its input after it has promised what they let it promise: who sees that they are
+        released by all finds their results in the output.
 
 Paper: Algorithms "processVSN", "handleInputTuple", "forwardAndShift".
 """
@@ -60,6 +62,7 @@ from stretch.operator.extract import FULL
 from stretch.operator.program import Program
 
 BATCH_ENTRIES = 512
+BATCH_NS = 2_000_000
 WAIT_ROUND_NS = 200_000_000
 
 DATA, CONTROL = 0, 2
@@ -87,6 +90,7 @@ def _make_worker(program: Program, sample: Station) -> Callable[[int, int], int]
         """Work until stopped: in the pool, waiting for entries, or on a batch of them."""
         log, out, epochs = load_log(station), load_out(station), load_epochs(station)
         row, stop = load_workers(station)[worker], load_stop(station)
+        size = BATCH_ENTRIES
         while True:
             # load_acquire: pairs with the store_release of who stops the job.
             if load_acquire(stop, 0) != 0:
@@ -103,19 +107,21 @@ def _make_worker(program: Program, sample: Station) -> Callable[[int, int], int]
                 if waited == WAIT_STOPPED:
                     return STOPPED
                 continue
-            last = min(ready_end(log), first + BATCH_ENTRIES)
+            last = min(ready_end(log), first + size)
             status = process(station, worker, first, last)
             if status != OK:
                 return status
             spent = now_ns() - begun
             done = row[POSITION] - first
+            # Slow functions get small batches, so that a stop is seen in time, and entries are given back.
+            size = max(1, size // 2) if spent > BATCH_NS else min(BATCH_ENTRIES, 2 * size)
             row[BUSY_NS] += spent
             row[ENTRIES] += done
             if row[EPOCH] == IN_POOL:
                 continue
-            release_to(log, worker, row[POSITION])
             if row[HAS_WATERMARK] != 0:
                 advance(out, worker, 2 * (row[WATERMARK] + 1))
+            release_to(log, worker, row[POSITION])
             if done > 0:
                 report_speed(log, worker, spent, done)
 
@@ -129,11 +135,11 @@ def _make_switch(at: Any) -> Callable[..., int]:
     @specialised
     def switch(station, worker, position, time):  # type: ignore[no-untyped-def]
         log, out, row = load_log(station), load_out(station), load_workers(station)[worker]
-        release_to(log, worker, position)
         row[POSITION] = position
         if row[HAS_WATERMARK] != 0:
             # Nobody may wait for this worker's results while it waits at the barrier (K3).
             advance(out, worker, 2 * (row[WATERMARK] + 1))
+        release_to(log, worker, position)
         return switch_epoch(load_epochs(station), log, out, worker, position, time)
 
     return switch

@@ -21,10 +21,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from stretch.metrics import Reconfiguration
 from stretch.node.state_log import CommitRecord, StateLog
 from stretch.operator.plan import AnyOperator
 from stretch.operator.spec import Mapping
-from stretch.runtime.engine import Metrics, Reconfiguration
+from stretch.runtime.engine import Metrics
 
 
 @dataclass(frozen=True)

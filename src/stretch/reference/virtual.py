@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from time import monotonic_ns
 from typing import NamedTuple
 
 from stretch.buffer.api import BOTTOM, Entry, EntryKind, Member, Position
@@ -47,6 +48,16 @@ class Handover(NamedTuple):
     epoch: Epoch
     watermark: int | None
     progress: Position
+
+
+@dataclass
+class Moments:
+    """When the steps of a change happened, by the monotonic clock; 0 for those that did not (yet). For metrics only."""
+
+    requested_ns: int
+    control_ns: int = 0
+    barrier_ns: int = 0
+    switched_ns: int = 0
 
 
 @dataclass
@@ -90,6 +101,7 @@ class VirtualSharedNothing:
         self.windows = WindowStore(plan)
         self.counts = Counts()
         self.requested: list[Epoch] = []
+        self.moments: dict[int, Moments] = {}  # epoch number -> when what happened
         self.switches: dict[int, Switch] = {}  # epoch number -> how it began
         self.arrived: Counter[int] = Counter()  # epoch number -> instances at the barrier before it
         self._claimed: set[int] = set()  # epochs whose instances someone connects and disconnects
@@ -114,6 +126,7 @@ class VirtualSharedNothing:
         """Ask for other instances or another mapping: grow, shrink, replace, rebalance (Paper: reconfigure)."""
         epoch = Epoch(len(self.requested) + 1, frozenset(instances), self.plan.mapping_for(instances, mapping))
         self.requested.append(epoch)
+        self.moments[epoch.number] = Moments(monotonic_ns())
         self.input.announce((self.name, epoch))
         return epoch
 
@@ -191,6 +204,8 @@ class VirtualInstance:
         known = self.pending.epoch if self.pending else self.epoch
         if name == self.shared.name and known is not None and epoch.number > known.number:
             self.pending = Pending(epoch, entry.timestamp)
+            moments = self.shared.moments[epoch.number]
+            moments.control_ns = moments.control_ns or monotonic_ns()
 
     def publish_progress(self, entry: Entry) -> None:
         """Say that no more results come up to here, results or not (docs/paper-notes.md, 4)."""
@@ -214,6 +229,8 @@ class VirtualInstance:
     def _wait_for_instances(self, epoch: Epoch, instances: frozenset[int]) -> Steps:
         """Wait until all instances of the epoch that ends are here: the barrier (Paper: waitForInstances)."""
         self.shared.arrived[epoch.number] += 1
+        if self.shared.arrived[epoch.number] == len(instances):
+            self.shared.moments[epoch.number].barrier_ns = monotonic_ns()
         while self.shared.arrived[epoch.number] < len(instances):
             yield Turn.IDLE
         yield Turn.RAN
@@ -241,3 +258,5 @@ class VirtualInstance:
         yield Turn.RAN
         self.epoch = epoch if self.number in epoch.instances else None
         self.pending = None
+        if len(switch.instances) == len(before):
+            self.shared.moments[epoch.number].switched_ns = monotonic_ns()

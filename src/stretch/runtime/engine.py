@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
+from stretch.metrics import Reconfiguration
 from stretch.operator.plan import Plan
 from stretch.operator.spec import Mapping
-
-Status = Literal["waiting", "switched", "superseded"]
 
 
 @dataclass(frozen=True)
@@ -29,35 +28,6 @@ class Metrics:
     """Copies of tuples that were made: 0 unless the engine is shared-nothing."""
     bytes_moved: int = 0
     """State that was serialised and moved for a change of parallelism: 0 unless the engine is shared-nothing."""
-
-
-class Reconfiguration(Protocol):
-    """A change of parallelism or mapping, from its request on."""
-
-    @property
-    def epoch(self) -> int:
-        """The number of the epoch that it begins."""
-
-    @property
-    def parallelism(self) -> int:
-        """The number of instances from then on."""
-
-    @property
-    def status(self) -> Status:
-        """Whether it waits for the sources' watermark to go on, took effect, or was overtaken by a later one.
-
-        A request that waits when the job ends has never taken effect, and stays "waiting".
-        """
-
-    @property
-    def watermark(self) -> int | None:
-        """The event time of the tuple or heartbeat at which it took effect."""
-
-
-def describe(change: Reconfiguration) -> str:
-    """Show a change in one line."""
-    at = "" if change.watermark is None else f" at {change.watermark}"
-    return f"<Reconfiguration: epoch {change.epoch}, parallelism {change.parallelism}, {change.status}{at}>"
 
 
 class Engine(Protocol):
@@ -89,8 +59,8 @@ class Engine(Protocol):
     def reconfigure(self, instances: Sequence[int], mapping: Mapping | None) -> Reconfiguration:
         """Change who runs and who owns what."""
 
-    def results(self) -> pa.Table:
-        """Give the results since the last call."""
+    def results(self, wait: bool = True) -> pa.Table:
+        """Give the results since the last call, after all that was added before it is processed, or without waiting."""
 
     def late(self, source: int) -> pa.Table:
         """Give the late tuples of a source since the last call."""

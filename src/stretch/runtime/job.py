@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from stretch.errors import InputError, JobError, ReconfigurationError, a_kind
+from stretch.metrics import Reconfiguration
 from stretch.operator.spec import Mapping
-from stretch.runtime.engine import Engine, Metrics, Reconfiguration
+from stretch.runtime.engine import Engine, Metrics
 from stretch.schema import Schema, schema_of, whole_number
 
 _Result = TypeVar("_Result")
@@ -93,10 +94,14 @@ class Job:
         chosen = _chosen(parallelism, instances, self.engine)
         return self.engine.reconfigure(chosen, mapping)
 
-    def results(self) -> pa.Table:
-        """Return the results since the last call, in timestamp order."""
+    def results(self, wait: bool = True) -> pa.Table:
+        """Return the results since the last call, in timestamp order.
+
+        What was added before this call is processed first. With `wait=False` it returns what has come out so far:
+        for threads that do nothing but read, beside those that add.
+        """
         self._check_not_failed()
-        return self._attempt(self.engine.results)
+        return self._attempt(lambda: self.engine.results(wait))
 
     def late(self, source: int = 0) -> pa.Table:
         """Return the late tuples of a source since the last call, with the columns of its input."""
@@ -109,11 +114,16 @@ class Job:
         return self.engine.results()
 
     def stop(self) -> None:
-        """Stop without completing windows; what is pending is given up. Safe to call twice."""
-        if self._engine is not None and self._state != "finished":
-            self._engine.stop()
+        """Stop without completing windows; what is pending is given up. Safe to call twice, and from any thread.
+
+        It ends within seconds: other calls that wait (for room, for results) end with an error, and an instance that is
+        inside a function of the user for longer is left behind, with a warning.
+        """
+        was_finished = self._state == "finished"
         if self._state == "running":
-            self._state = "stopped"
+            self._state = "stopped"  # before threads that use the job learn of it
+        if self._engine is not None and not was_finished:
+            self._engine.stop()
 
     def metrics(self) -> Metrics:
         """Return what the job has done so far."""
@@ -144,7 +154,8 @@ class Job:
         except InputError:
             raise
         except Exception:
-            self._state = "failed"
+            if self._state == "running":
+                self._state = "failed"
             raise
 
     @property

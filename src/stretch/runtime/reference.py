@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from time import monotonic_ns
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from stretch.buffer.api import EntryKind
+from stretch.metrics import Progress, Reconfiguration
 from stretch.operator.plan import Plan, Stream
 from stretch.operator.spec import Mapping
 from stretch.reference.buffer import ReferenceBuffer
@@ -16,53 +17,44 @@ from stretch.reference.control import ControlQueues
 from stretch.reference.scheduler import Scheduler
 from stretch.reference.shared_nothing import SharedNothing
 from stretch.reference.virtual import EGRESS, Epoch, VirtualSharedNothing
-from stretch.runtime.engine import Metrics, Reconfiguration, Status, describe
+from stretch.runtime.engine import Metrics
 from stretch.runtime.ingress import Disorder
 from stretch.runtime.sources import Sources
 from stretch.schema import rows_to_table
 
 
-@dataclass(frozen=True, repr=False)
-class VirtualReconfiguration:
+class VirtualReconfiguration(Reconfiguration):
     """A change that control tuples carry to the instances."""
 
-    operator: VirtualSharedNothing
-    requested: Epoch
+    def __init__(self, engine: VirtualEngine, epoch: Epoch) -> None:
+        super().__init__(epoch.number, sorted(epoch.instances))
+        self._engine = engine
 
-    @property
-    def epoch(self) -> int:
-        return self.requested.number
+    def progress(self) -> Progress:
+        operator = self._engine.operator
+        switch, moments = operator.switches.get(self.epoch), operator.moments[self.epoch]
+        times = (moments.requested_ns, moments.control_ns, moments.barrier_ns, moments.switched_ns)
+        if switch is not None:
+            return Progress("switched", switch.trigger[0], *times)
+        is_over = operator.latest_epoch.number > self.epoch
+        return Progress("superseded" if is_over else "waiting", None, *times)
 
-    @property
-    def parallelism(self) -> int:
-        return len(self.requested.instances)
-
-    @property
-    def status(self) -> Status:
-        if self.epoch in self.operator.switches:
-            return "switched"
-        return "superseded" if self.operator.latest_epoch.number > self.epoch else "waiting"
-
-    @property
-    def watermark(self) -> int | None:
-        switch = self.operator.switches.get(self.epoch)
-        return None if switch is None else switch.trigger[0]
-
-    def __repr__(self) -> str:
-        return describe(self)
+    def check(self) -> bool:
+        return self._engine.is_running
 
 
-@dataclass(frozen=True, repr=False)
-class ImmediateReconfiguration:
-    """A change that halted the operator and has taken effect (shared-nothing)."""
+class ImmediateReconfiguration(Reconfiguration):
+    """A change that halted the operator and has taken effect (shared-nothing): there is no control tuple or barrier."""
 
-    epoch: int
-    parallelism: int
-    watermark: int | None = None
-    status: Status = "switched"
+    def __init__(self, epoch: int, instances: Sequence[int], requested_ns: int, switched_ns: int) -> None:
+        super().__init__(epoch, instances)
+        self._progress = Progress("switched", None, requested_ns, switched_ns=switched_ns)
 
-    def __repr__(self) -> str:
-        return describe(self)
+    def progress(self) -> Progress:
+        return self._progress
+
+    def check(self) -> bool:
+        return True
 
 
 class ReferenceEngine:
@@ -74,6 +66,7 @@ class ReferenceEngine:
         self.plan = plan
         self.scheduler = scheduler
         self.max_parallelism = max_parallelism
+        self.is_running = True
         self._output: ReferenceBuffer
 
     @property
@@ -95,7 +88,8 @@ class ReferenceEngine:
         self.sources.close(source)
         self.scheduler.run()
 
-    def results(self) -> pa.Table:
+    def results(self, wait: bool = True) -> pa.Table:
+        """Give the results since the last call; there is never anything to wait for."""
         if self.sources is not None:
             self.sources.check_idle()
         self.scheduler.run()
@@ -117,9 +111,11 @@ class ReferenceEngine:
         if self.sources is not None:
             self.sources.end(beyond + self.plan.reach)
         self.scheduler.run()
+        self.is_running = False
 
     def stop(self) -> None:
-        """Nothing runs between calls."""
+        """Give up what is pending; nothing runs between calls."""
+        self.is_running = False
 
 
 class VirtualEngine(ReferenceEngine):
@@ -141,7 +137,7 @@ class VirtualEngine(ReferenceEngine):
         return len((requested[-1] if requested else self.operator.first_epoch).instances)
 
     def reconfigure(self, instances: Sequence[int], mapping: Mapping | None) -> Reconfiguration:
-        return VirtualReconfiguration(self.operator, self.operator.reconfigure(instances, mapping))
+        return VirtualReconfiguration(self, self.operator.reconfigure(instances, mapping))
 
     def metrics(self) -> Metrics:
         operator = self.operator
@@ -175,9 +171,10 @@ class SharedNothingEngine(ReferenceEngine):
         return len(self.operator.active)
 
     def reconfigure(self, instances: Sequence[int], mapping: Mapping | None) -> Reconfiguration:
+        requested_ns = monotonic_ns()
         self.operator.reconfigure(instances, mapping)
         self._changes += 1
-        return ImmediateReconfiguration(self._changes, len(instances))
+        return ImmediateReconfiguration(self._changes, instances, requested_ns, monotonic_ns())
 
     def metrics(self) -> Metrics:
         return Metrics(

@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stretch.buffer.ready_log_kernels import merge_now, ready_end, wait_for_readers
 from stretch.epochs.coordinator import Coordinator, EpochChange
 from stretch.epochs.layout import BUSY_NS, HANDLED, RESULTS
+from stretch.native.waiting import WAIT_AGAIN, deadline_after
 from stretch.operator.plan import Plan, Stream
 from stretch.operator.program import compile_plan
 from stretch.operator.spec import Mapping
@@ -24,6 +26,8 @@ from stretch.runtime.compiled.sources import Sources
 from stretch.runtime.compiled.workers import Workers
 from stretch.runtime.engine import Metrics
 from stretch.runtime.ingress import Disorder
+
+ROUND_NS = 2_000_000  # how long a thread waits for workers before it takes results out of their way
 
 
 class CompiledEngine:
@@ -51,7 +55,7 @@ class CompiledEngine:
         self._sources = Sources(
             streams, encoders, memory.log, plan.boundaries, disorder, idle_seconds, clock, self._relieve
         )
-        self._coordinator = Coordinator(memory.epochs)
+        self._coordinator = Coordinator(memory.epochs, self._is_going_on)
         instances = range(parallelism)
         self._coordinator.request(instances, plan.mapping_for(instances))
         memory.log.add_readers(instances)
@@ -84,9 +88,13 @@ class CompiledEngine:
         self._sources.announce(change.epoch)
         return change
 
-    def results(self) -> pa.Table:
-        self._workers.check()
-        self._sources.check_idle()
+    def results(self, wait: bool = True) -> pa.Table:
+        if self._workers.failure is not None:
+            raise self._workers.failure
+        if self._workers.is_running:
+            self._sources.check_idle()
+            if wait:
+                self._settle()
         return self._results.take()
 
     def late(self, source: int) -> pa.Table:
@@ -94,9 +102,9 @@ class CompiledEngine:
 
     def finish(self, beyond: int = 0) -> None:
         self._workers.check()
-        final = self._sources.end(beyond + self.plan.reach)
-        if final is not None:
-            self._results.collect_until(final, self._workers.check)
+        self._sources.end(beyond + self.plan.reach)
+        self._settle()
+        self._results.collect()
         self.stop()
 
     def stop(self) -> None:
@@ -120,6 +128,27 @@ class CompiledEngine:
         return busy
 
     def _relieve(self) -> None:
-        """Make room for workers; called by a source that finds none."""
+        """Make room for workers; called by a thread that waits for them."""
         self._workers.check()
         self._results.collect()
+
+    def _settle(self) -> None:
+        """Wait until all that was ready when this was called is processed, and its results are ready.
+
+        What is ready comes before all that sources add from now on, so that each round takes a full log of it, and a
+        few rounds are enough however much is added meanwhile.
+        """
+        log = self.memory.log
+        rounds = 2 + log.max_sources * log.staging_capacity // log.capacity
+        for _ in range(rounds):
+            merge_now(log.view)
+            end = ready_end(log.view)
+            while wait_for_readers(log.view, 0, log.max_readers, end, deadline_after(ROUND_NS)) != WAIT_AGAIN:
+                self._relieve()
+        merge_now(self.memory.out.view)
+
+    def _is_going_on(self) -> bool:
+        """Tell whether workers run; raise what one of them failed with."""
+        if self._workers.failure is not None:
+            raise self._workers.failure
+        return self._workers.is_running

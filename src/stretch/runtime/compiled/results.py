@@ -7,7 +7,6 @@ taken, ids that no live window names any more are given back.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,12 @@ import pyarrow as pa
 
 from stretch.buffer.layout import DATA, INDEX_SHIFT
 from stretch.buffer.ready_log import ReadyLog
-from stretch.buffer.ready_log_kernels import ready_end, release_to, request_merge, wait_for_entries
-from stretch.native.waiting import deadline_after
+from stretch.buffer.ready_log_kernels import ready_end, release_to, request_merge
 from stretch.operator.columns import Result
 from stretch.operator.plan import Plan
 from stretch.strings import Dictionary
 
 READER = 0
-ROUND_NS = 20_000_000
 
 
 class Results:
@@ -52,14 +49,6 @@ class Results:
         """Take out what there is, to be returned later; makes room for workers."""
         with self._lock:
             self._collect()
-
-    def collect_until(self, time: int, check: Callable[[], None]) -> None:
-        """Take results out until all instances have passed `time`."""
-        while self._reached is None or self._reached <= time:
-            check()
-            self.collect()
-            if self._reached is None or self._reached <= time:
-                wait_for_entries(self._out.view, self._position, deadline_after(ROUND_NS))
 
     def _collect(self) -> None:
         view = self._out.view

@@ -114,20 +114,18 @@ class Sources:
         batches = [batch.select(schema.names).cast(schema) for batch in one.arrivals.take_late()]
         return pa.Table.from_batches(batches, schema)
 
-    def end(self, reach: int) -> int | None:
-        """End all sources, with a last watermark so far beyond the last tuple that no window survives it.
-
-        Return that watermark; None if there was no tuple and no watermark at all.
-        """
+    def end(self, reach: int) -> None:
+        """End all sources, with a last watermark so far beyond the last tuple that no window survives it."""
         connected = [one for one in self.all if one.is_open] or [self.all[-1]]
         for one in connected:
-            self._flush(one)
+            with one.lock:
+                self._flush(one)
         reached = max(max(one.arrivals.latest, one.arrivals.watermark) for one in self.all)
         if reached == LOWEST:
-            return None
+            return
         for one in connected:
-            self._advance(one, reached + reach)
-        return reached + reach
+            with one.lock:
+                self._advance(one, reached + reach)
 
     def check_idle(self) -> None:
         """Advance sources that are silent for too long to what all the others have reached."""

@@ -6,6 +6,8 @@ The first that fails stops all, and its error is what every later call on the jo
 from __future__ import annotations
 
 import threading
+import time
+import warnings
 
 from stretch.epochs.layout import EPOCH, NOW, POOL_CELL, STATE_FULL, STOPPED
 from stretch.epochs.worker import make_worker
@@ -15,6 +17,8 @@ from stretch.native.waiting import wake_all
 from stretch.operator.program import Program
 from stretch.runtime.compiled.memory import Memory
 
+STOP_SECONDS = 5.0
+
 
 class Workers:
     """The pool of one operator; `instances` run in the first epoch, which has been requested."""
@@ -23,6 +27,7 @@ class Workers:
         self._memory = memory
         self._name = program.plan.name
         self.failure: StretchError | None = None
+        self._is_reported = False
         for instance in instances:
             memory.epochs.workers[instance, EPOCH] = 0
         stations = [memory.station(number) for number in range(memory.pool)]
@@ -38,17 +43,38 @@ class Workers:
         for thread in self._threads:
             thread.start()
 
+    @property
+    def is_running(self) -> bool:
+        """Tell whether nobody has failed or been told to stop."""
+        return self.failure is None and not self._memory.epochs.stop[0]
+
     def check(self) -> None:
-        """Raise what a worker failed with, if one has."""
+        """Raise what a worker failed with, or that the job was stopped, if so."""
         if self.failure is not None:
-            self.stop()
             raise self.failure
+        if not self.is_running:
+            raise JobError(
+                f"{self._name}: the job was stopped",
+                why="another thread called stop() while this call was at work",
+                do="let the threads that use a job end before it is stopped",
+            )
 
     def stop(self) -> None:
-        """Stop all threads, and wait for them."""
+        """Stop all threads, and wait for them; who does not come within STOP_SECONDS is left behind, and named."""
         self._signal_stop()
+        deadline = time.monotonic() + STOP_SECONDS
         for thread in self._threads:
-            thread.join()
+            thread.join(max(0.0, deadline - time.monotonic()))
+        lost = [thread.name for thread in self._threads if thread.is_alive()]
+        if lost and not self._is_reported:
+            self._is_reported = True
+            warnings.warn(
+                f"{self._name}: {', '.join(lost)} did not stop within {STOP_SECONDS:g} seconds.\n"
+                "  why:   a function of the operator has been running all that time, and nobody can interrupt it.\n"
+                "  do:    mend the function; its thread is a daemon, which keeps a core busy until the program ends.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
     def _work(self, number: int) -> None:
         """Run a worker until it stops; what it fails with stops everyone."""

@@ -1,0 +1,8 @@
+"""What a running job shows of itself: plain records that can be kept, compared and printed.
+
+Depends on nothing but errors. Knows no engine: engines fill these records, controllers and users read them.
+"""
+
+from stretch.metrics.reconfiguration import Progress, Reconfiguration, Status
+
+__all__ = ["Progress", "Reconfiguration", "Status"]
