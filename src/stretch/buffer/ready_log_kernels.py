@@ -27,6 +27,7 @@ from stretch.buffer.ready_log_readers import (
     remove_sources,
     report_speed,
     slowest_of,
+    take_times,
     wait_for_entries,
     wait_for_readers,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "slowest_of",
     "slowest_position",
     "stage_control",
+    "take_times",
     "try_merge",
     "wait_for_entries",
     "wait_for_readers",

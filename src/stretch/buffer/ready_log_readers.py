@@ -23,6 +23,8 @@ from __future__ import annotations
 from stretch.buffer.layout import (
     BOUND,
     CONSUMED,
+    DATA,
+    INDEX_SHIFT,
     IS_READER,
     IS_SOURCE,
     MEMBERS,
@@ -70,6 +72,25 @@ def ready_end(view: LogView) -> int:
 def position(view: LogView, reader: int) -> int:
     """Return what the reader has released: its entries before this position may be gone."""
     return load_acquire(view.readers, reader * READER_CELLS + RELEASED)  # pairs with the store_release of release_to
+
+
+@kernel
+def take_times(view: LogView, first: int, end: int, times: Cells) -> tuple[int, int]:
+    """Write the times of the rows among the entries [first, end) of a log with one input; return count and place.
+
+    The rows lie side by side in the row store's rings, from the place on, as merging numbers them in the order of
+    their entries.
+    """
+    mask = view.times.shape[0] - 1
+    count, row = 0, 0
+    for position in range(first, end):
+        ref = view.refs[position & mask]
+        if ref & 3 == DATA:
+            if count == 0:
+                row = ref >> INDEX_SHIFT
+            times[count] = view.times[position & mask]
+            count += 1
+    return count, row
 
 
 @kernel

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stretch.epochs.layout import NOW, OK, STATE_FULL
-from stretch.epochs.report import make_report_entries
+from stretch.epochs.report import NOTHING_SKIPPED, make_report_entries
 from stretch.native.jit import specialised
 from stretch.operator.program import Program
 from stretch.windows.kernels import (
@@ -14,11 +14,12 @@ from stretch.windows.kernels import (
     copy_table,
     drop_table,
     find_or_create,
+    find_slot,
     give_block,
     record_of,
     take_block,
 )
-from stretch.windows.layout import BLOCK, CLASS, COUNT, TAG
+from stretch.windows.layout import BLOCK, CLASS, CLASS_MIN, COUNT, DIRECTORY_WORDS, TAG
 
 
 def make_expire(program: Program, at: Any) -> Callable[..., int]:
@@ -60,7 +61,7 @@ def make_expire(program: Program, at: Any) -> Callable[..., int]:
             dropped = first + (advance_by // step_size if has_panes else 1)
             for group in range(shape.groups):
                 if mapping[group] == worker:
-                    status = report_group(station, worker, group, first, last, left + size)
+                    status = report_group(station, worker, group, first, last, dropped, left + size)
                     if status != OK:
                         return status
                     for table in range(first, dropped):
@@ -75,33 +76,85 @@ def _make_report_group(program: Program, at: Any) -> Callable[..., int]:
     """Compile the report of one window of one group, from its only table or from the merge of several."""
     shape, merge_tables = program.shape, _make_merge_tables(program)
     report_entries = make_report_entries(program, at)
+    report_two = _make_report_two(program, at, report_entries)
     load_tables = at.tables
 
     @specialised
-    def report_group(station, worker, group, first, last, right):  # type: ignore[no-untyped-def]
+    def report_group(station, worker, group, first, last, dropped, right):  # type: ignore[no-untyped-def]
         tables = load_tables(station)
-        found, total, only = 0, 0, 0
+        found, total, earliest, latest = 0, 0, 0, 0
         for table in range(first, last):
             record = record_of(shape, group, table)
             if tables.directory[record + TAG] == table:
                 found += 1
                 total += tables.directory[record + COUNT]
-                only = record
+                if found == 1:
+                    earliest = record
+                latest = record
         if found == 0:
             return OK
         if found == 1:
             return report_entries(
-                station, worker, group, right, tables.directory[only + BLOCK], tables.directory[only + COUNT]
+                station,
+                worker,
+                group,
+                right,
+                tables.directory[earliest + BLOCK],
+                tables.directory[earliest + COUNT],
+                NOTHING_SKIPPED,
             )
-        merged = (shape.groups * shape.panes + worker) * 4
+        if found == 2 and tables.directory[earliest + TAG] < dropped:
+            return report_two(station, worker, group, right, earliest, latest)
+        merged = (shape.groups * shape.panes + worker) * DIRECTORY_WORDS
         if not merge_tables(tables, worker, group, first, last, total, merged):
             return STATE_FULL
         block, size_class = tables.directory[merged + BLOCK], tables.directory[merged + CLASS]
-        status = report_entries(station, worker, group, right, block, tables.directory[merged + COUNT])
+        count = tables.directory[merged + COUNT]
+        status = report_entries(station, worker, group, right, block, count, NOTHING_SKIPPED)
         give_block(tables, worker, block, size_class)
         return status
 
     return report_group
+
+
+def _make_report_two(program: Program, at: Any, report_entries: Callable[..., int]) -> Callable[..., int]:
+    """Compile the report of two panes of which the earlier one is dropped next, so that nothing has to be copied.
+
+    The later pane's entries are merged into the earlier one's; those without a counterpart there are reported from
+    where they are, after all others: the order in which the keys came up.
+    """
+    shape, merge = program.shape, program.merge
+    load_tables = at.tables
+
+    @specialised
+    def report_two(station, worker, group, right, earlier, later):  # type: ignore[no-untyped-def]
+        tables = load_tables(station)
+        directory, heap = tables.directory, tables.heap
+        block, count = directory[later + BLOCK], directory[later + COUNT]
+        size_class = CLASS_MIN
+        while (1 << size_class) * 64 < count:
+            size_class += 1
+        merged = take_block(tables, worker, size_class)
+        if merged < 0:
+            return STATE_FULL
+        for word in range((count + 63) >> 6):
+            heap[merged + word] = 0
+        into, into_class = directory[earlier + BLOCK], directory[earlier + CLASS]
+        for number in range(count):
+            other = block + number * shape.entry_words
+            key = heap[other]
+            second = heap[other + 1] if shape.key_words == 2 else 0
+            slot = find_slot(tables, shape, into, into_class, key, second, code_of(tables, shape, key, second))
+            if tables.slots[slot] != 0:
+                merge(tables, into + (tables.slots[slot] - 1) * shape.entry_words, other)
+                heap[merged + (number >> 6)] |= 1 << (number & 63)
+        status = report_entries(station, worker, group, right, into, directory[earlier + COUNT], NOTHING_SKIPPED)
+        if status == OK:
+            status = report_entries(station, worker, group, right, block, count, merged)
+        give_block(tables, worker, merged, size_class)
+        return status
+
+    return report_two
 
 
 def _make_merge_tables(program: Program) -> Callable[..., bool]:
@@ -114,7 +167,7 @@ def _make_merge_tables(program: Program) -> Callable[..., bool]:
         size_class = 0
         while ((1 << size_class) - ((1 << size_class) >> shape.index_shift)) // shape.entry_words < total:
             size_class += 1
-        size_class = max(size_class, 5)
+        size_class = max(size_class, CLASS_MIN)
         block = take_block(tables, worker, size_class)
         if block < 0:
             return False

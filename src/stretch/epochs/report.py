@@ -17,10 +17,14 @@ from stretch.operator.program import Program
 
 ROUND_NS = 200_000_000
 ROWS_RESERVED = 1024
+NOTHING_SKIPPED = -1
 
 
 def make_report_entries(program: Program, at: Any) -> Callable[..., int]:
-    """Compile the writing of rows: the entries of a block, one row each, into the output's staging."""
+    """Compile the writing of rows: the entries of a block, one row each, into the output's staging.
+
+    Entry n is left out if bit n of the words at `skipped` of the heap is set.
+    """
     if program.output is not None:
         return _make_report_yielded(program, at)
     shape, write = program.shape, program.write
@@ -28,11 +32,11 @@ def make_report_entries(program: Program, at: Any) -> Callable[..., int]:
     load_times, load_ranks = at.out_times, at.out_ranks
 
     @specialised
-    def report_entries(station, worker, group, right, block, count):  # type: ignore[no-untyped-def]
+    def report_entries(station, worker, group, right, block, count, skipped):  # type: ignore[no-untyped-def]
         out, outs, tables = load_out(station), load_outs(station), load_tables(station)
         times, ranks = load_times(station), load_ranks(station)
         mask = len(times) - 1
-        done = 0
+        done, written = 0, 0
         while done < count:
             rows = min(count - done, ROWS_RESERVED)
             first = reserve_rows(out, worker, rows)
@@ -40,14 +44,19 @@ def make_report_entries(program: Program, at: Any) -> Callable[..., int]:
                 if wait_for_rows(out, worker, rows, deadline_after(ROUND_NS)) == WAIT_STOPPED:
                     return STOPPED
                 continue
-            for number in range(rows):
-                index = (first + number) & mask
+            made = 0
+            for number in range(done, done + rows):
+                if skipped >= 0 and tables.heap[skipped + (number >> 6)] >> (number & 63) & 1 != 0:
+                    continue
+                index = (first + made) & mask
                 times[index] = right
                 ranks[index] = group
-                write(outs, tables, block + (done + number) * shape.entry_words, index)
-            publish_rows(out, worker, rows)
+                write(outs, tables, block + number * shape.entry_words, index)
+                made += 1
+            publish_rows(out, worker, made)
             done += rows
-        load_workers(station)[worker, RESULTS] += count
+            written += made
+        load_workers(station)[worker, RESULTS] += written
         return OK
 
     return report_entries
@@ -71,12 +80,14 @@ def _make_report_yielded(program: Program, at: Any) -> Callable[..., int]:
         return first
 
     @specialised
-    def report_yielded(station, worker, group, right, block, count):  # type: ignore[no-untyped-def]
+    def report_yielded(station, worker, group, right, block, count, skipped):  # type: ignore[no-untyped-def]
         out, outs, tables = load_out(station), load_outs(station), load_tables(station)
         times, ranks = load_times(station), load_ranks(station)
         mask = len(times) - 1
         rows = 0
         for number in range(count):
+            if skipped >= 0 and tables.heap[skipped + (number >> 6)] >> (number & 63) & 1 != 0:
+                continue
             for made in output(tables.records[block // shape.entry_words + number]):
                 first = reserve(out, worker)
                 if first == FULL:

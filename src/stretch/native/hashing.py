@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stretch.native.jit import compiled_form_of
+from stretch.native.jit import compiled_form_of, kernel
 
 STEP: Final = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: spreads consecutive ints
 _FIRST: Final = 0xBF58476D1CE4E5B9
@@ -76,3 +76,9 @@ def _hash_next_form(code: Any, part: Any) -> Callable[..., Any]:
 @compiled_form_of(group_of)
 def _group_of_form(code: Any, groups: Any) -> Callable[..., Any]:
     return lambda code, groups: np.int64(np.uint64(code) % np.uint64(groups))
+
+
+@kernel(inline=True)
+def with_hash(number: int, code: int) -> int:
+    """Return an int32 below the upper half of a hash, so that who has the number need not look up its hash."""
+    return (code & ~0xFFFFFFFF) | number

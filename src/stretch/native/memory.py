@@ -14,6 +14,7 @@ Invariants
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import sys
@@ -32,6 +33,8 @@ from stretch.native.jit import compiled_form_of, instruction
 # Not every Python names the flag; other systems do not count memory that nobody has touched.
 _NORESERVE: Final = 0x4000 if sys.platform == "linux" else 0
 
+_HUGE_FROM: Final = 1 << 22
+
 
 def reserve(size: int) -> npt.NDArray[np.uint8]:
     """Return `size` bytes of zeroed memory, aligned to a page; pages exist once they are touched.
@@ -46,7 +49,15 @@ def reserve(size: int) -> npt.NDArray[np.uint8]:
             why=f"{error}.",
             do="ask for smaller buffers, or raise the limit of this process (ulimit -v, vm.overcommit_memory).",
         ) from error
+    ask_for_huge_pages(block)
     return np.frombuffer(block, np.uint8)[:size]
+
+
+def ask_for_huge_pages(block: mmap.mmap) -> None:
+    """Ask for pages of megabytes where the system has them: random access misses the TLB far less often."""
+    if len(block) >= _HUGE_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without them
+            block.madvise(mmap.MADV_HUGEPAGE)
 
 
 def address_of(array: npt.NDArray[Any]) -> int:

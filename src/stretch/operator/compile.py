@@ -16,7 +16,7 @@ from numba import types
 from numba.core.errors import NumbaError
 
 from stretch.errors import DefinitionError
-from stretch.native.hashing import hash_int, hash_next
+from stretch.native.hashing import hash_int, hash_next, with_hash
 from stretch.native.jit import JIT_ENABLED, specialised, user_function
 from stretch.operator.columns import Form, Layout, dtype_of
 from stretch.operator.plan import Stream
@@ -169,8 +169,8 @@ def _int_to_words(tables, made):  # type: ignore[no-untyped-def]
 
 @specialised
 def _id_to_words(tables, made):  # type: ignore[no-untyped-def]
-    key = np.int64(made)
-    return key, 0, tables.hashes[key]
+    code = tables.hashes[np.int64(made)]
+    return with_hash(np.int64(made), code), 0, code
 
 
 @specialised

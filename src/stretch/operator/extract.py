@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stretch.native.hashing import group_of, hash_int, hash_next
+from stretch.native.hashing import group_of, hash_int, hash_next, with_hash
 from stretch.native.jit import specialised
 
 FULL: Final = -1
@@ -57,7 +57,7 @@ def make_extract_ids(source: int, column: int, groups: int) -> Extract:
             code = tables.hashes[key]
             group = group_of(code, groups)
             if mapping[group] == worker:
-                scratch.keys[count] = key
+                scratch.keys[count] = with_hash(key, code)
                 scratch.codes[count] = code
                 scratch.groups[count] = group
                 scratch.rows[count] = index
@@ -78,7 +78,7 @@ def make_extract_id(source: int, column: int, groups: int) -> Extract:
         code = tables.hashes[key]
         group = group_of(code, groups)
         if mapping[group] == worker:
-            scratch.keys[count] = key
+            scratch.keys[count] = with_hash(key, code)
             scratch.codes[count] = code
             scratch.groups[count] = group
             scratch.rows[count] = index

@@ -65,11 +65,11 @@ def text_column(array: pa.Array, kind: int, distinct: bool) -> TextColumn:
     )
 
 
-def most_ids(column: TextColumn, first: int, last: int) -> int:
-    """Return how many ids the rows may give at most."""
-    size = int(column.row_offsets[last] - column.row_offsets[first])
+def most_ids(column: TextColumn) -> int:
+    """Return how many ids the column may give at most."""
+    size = int(column.row_offsets[-1] - column.row_offsets[0])
     # Each row may end in half a byte more than it has.
-    return texts_max(column.kind, size) + (0 if column.kind == VALUES else last - first)
+    return texts_max(column.kind, size) + (0 if column.kind == VALUES else len(column.row_offsets) - 1)
 
 
 def texts_max(kind: int, size: int) -> int:

@@ -91,7 +91,7 @@ class Dictionary:
         self,
         id_capacity: int | None = None,
         *,
-        room: int = 4096,
+        room: int = 1 << 16,
         stop: Cells | None = None,
         hash_mask: int = 2**63 - 1,
     ) -> None:
@@ -147,10 +147,11 @@ class Dictionary:
             if status != DONE:
                 self._fail(status, row, until)
 
-    def intern_all(self, column: TextColumn, until: Longs) -> tuple[Ids, Longs]:
-        """Intern all rows into new arrays: the ids, and where each row's begin."""
+    def intern_all(self, column: TextColumn, until: Longs, ids: Ids | None = None) -> tuple[Ids, Longs]:
+        """Intern all rows: return the ids, in `ids` if given (`most_ids` says how many), and where each row's begin."""
         rows = len(column.row_offsets) - 1
-        ids = np.empty(most_ids(column, 0, rows), np.int32)
+        if ids is None:
+            ids = np.empty(most_ids(column), np.int32)
         starts = np.empty(rows + 1, np.int64)
         done = self.intern(column, 0, rows, until, ids, starts)
         assert done == rows, "most_ids is too low"

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stretch.native.atomics import Cells
+from stretch.native.memory import ask_for_huge_pages
 from stretch.strings.tokenise import Bytes, Text
 
 ID_BITS: Final = 26
@@ -187,6 +188,7 @@ class Reservation:
     def __init__(self, count: int, dtype: npt.DTypeLike) -> None:
         size = max(count * np.dtype(dtype).itemsize, mmap.PAGESIZE)
         self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+        ask_for_huge_pages(self._memory)
         self.array: npt.NDArray[Any] = np.frombuffer(self._memory, dtype, count)
 
     def give_back(self, start: int, stop: int) -> None:

@@ -127,9 +127,9 @@ def drop_table(tables: Tables, shape: Shape, worker: int, group: int, pane: int)
 
 @kernel(inline=True)
 def code_of(tables: Tables, shape: Shape, key: int, second: int) -> int:
-    """Return the hash of a key."""
+    """Return the hash of a key; the upper half, by which slots go, where the key holds only that."""
     if shape.key_kind == KEY_ID:
-        return tables.hashes[key]
+        return key
     if shape.key_kind == KEY_ID_PAIR:
         return hash_next(hash_next(2, tables.hashes[key & 0xFFFFFFFF]), tables.hashes[key >> 32])
     if shape.key_kind == KEY_INT or shape.key_kind == KEY_GROUP:

@@ -54,7 +54,7 @@ HEAP_END: Final = 0
 
 # What a key is, which decides how it is hashed.
 KEY_INT: Final = 0  # one int64
-KEY_ID: Final = 1  # the id of a text
+KEY_ID: Final = 1  # the id of a text, below the upper half of its hash
 KEY_ID_PAIR: Final = 2  # two ids in one word
 KEY_INT_PAIR: Final = 3  # two int64
 KEY_GROUP: Final = 4  # an int64 that is its own group

@@ -18,6 +18,7 @@ from stretch.operator.columns import Column, Form, Layout
 from stretch.operator.plan import Stream
 from stretch.schema import read_column
 from stretch.strings import HASHTAGS, VALUES, WORDS, Dictionary
+from stretch.strings.columns import most_ids
 
 _KINDS = {Form.ID: VALUES, Form.IDS: VALUES, Form.WORDS: WORDS, Form.HASHTAGS: HASHTAGS}
 
@@ -30,9 +31,10 @@ class Encoder:
         self._columns = layout.columns
         self._dictionary = dictionary
         self._where = where
+        self._rooms: dict[Column, npt.NDArray[np.int32]] = {}
 
     def encode(self, batch: pa.RecordBatch, until: npt.NDArray[np.int64]) -> Encoded:
-        """Return the rows of a batch as arrays; `until` is how long each row's text may be named."""
+        """Return the rows of a batch as arrays, good until the next call; `until` is how long text may be named."""
         arrays: list[tuple[Any, Any]] = [self._encode_column(batch, column, until) for column in self._columns]
         return Encoded(arrays)
 
@@ -65,8 +67,14 @@ class Encoder:
 
     def _intern(self, data: pa.Array, column: Column, until: Any) -> tuple[Any, Any]:
         text = self._dictionary.column(data, _KINDS[column.form], distinct=column.distinct)
-        ids, starts = self._dictionary.intern_all(text, until)
+        ids, starts = self._dictionary.intern_all(text, until, self._room_for(column, most_ids(text)))
         return (ids, None) if column.form is Form.ID else (ids, starts.astype(np.int32))
+
+    def _room_for(self, column: Column, count: int) -> npt.NDArray[np.int32]:
+        """Return memory for ids; it is used again and again, since new memory costs more than what is put there."""
+        if column not in self._rooms or len(self._rooms[column]) < count:
+            self._rooms[column] = np.empty(2 * count, np.int32)
+        return self._rooms[column]
 
     def _has_validity(self, name: str) -> bool:
         return any(other.name == name and other.form is Form.VALID for other in self._columns)

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stretch.buffer.layout import DATA, INDEX_SHIFT
 from stretch.buffer.ready_log import ReadyLog
-from stretch.buffer.ready_log_kernels import ready_end, release_to, request_merge
+from stretch.buffer.ready_log_kernels import ready_end, release_to, request_merge, take_times
 from stretch.operator.columns import Result
 from stretch.operator.plan import Plan
 from stretch.strings import Dictionary
 
 READER = 0
+ROWS_DECODED = 1 << 16  # at once: more repeat more of their texts, and wait longer with ids that could be given back
 
 
 class Results:
@@ -29,10 +29,12 @@ class Results:
         self._out = out
         self._results = results
         self._dictionary = dictionary
-        self._columns = out.columns()
+        self._rings = out.columns()
         self._schema = result_schema(plan)
         self._lock = threading.Lock()
         self._batches: list[pa.RecordBatch] = []
+        self._taken = 0  # rows that are not decoded yet, in arrays with room for ROWS_DECODED
+        self._make_room()
         self._position = 0
         self._reached: int | None = None  # time of the last entry taken
         out.add_readers([READER])
@@ -42,6 +44,7 @@ class Results:
         with self._lock:
             request_merge(self._out.view)
             self._collect()
+            self._decode()
             batches, self._batches = self._batches, []
         return pa.Table.from_batches(batches, self._schema)
 
@@ -53,29 +56,49 @@ class Results:
     def _collect(self) -> None:
         view = self._out.view
         while (end := ready_end(view)) > self._position:
+            end = min(end, self._position + ROWS_DECODED - self._taken)
             self._take_entries(self._position, end)
             self._position = end
             release_to(view, READER, end)
+            if self._taken == ROWS_DECODED:
+                self._decode()
+
+    def _take_entries(self, first: int, end: int) -> None:
+        """Copy the rows of the entries [first, end), which lie side by side in the log's rings."""
+        view, taken = self._out.view, self._taken
+        count, row = take_times(view, first, end, self._times[taken:])
+        self._reached = int(view.times[(end - 1) & (len(view.times) - 1)])
+        for ring, column in zip(self._rings, self._columns, strict=True):
+            until_end = min(count, len(ring) - row)
+            column[taken : taken + until_end] = ring[row : row + until_end]
+            column[taken + until_end : taken + count] = ring[: count - until_end]
+        self._taken += count
+
+    def _decode(self) -> None:
+        """Make one batch of the rows that were taken; then their texts need no ids any more."""
+        if self._taken:
+            self._batches.append(self._batch(self._leave(self._times), [self._leave(one) for one in self._columns]))
+            if 2 * self._taken > ROWS_DECODED:
+                self._make_room()
+            self._taken = 0
         if self._reached is not None:
             self._dictionary.release(self._reached - 1)
 
-    def _take_entries(self, first: int, end: int) -> None:
-        """Copy the rows of the entries [first, end) out of the log's rings."""
-        view = self._out.view
-        places = np.arange(first, end) & (len(view.times) - 1)
-        times, refs = view.times[places], view.refs[places]
-        self._reached = int(times[-1])
-        is_row = (refs & 3) == DATA
-        rows = refs[is_row] >> INDEX_SHIFT
-        if len(rows):
-            self._batches.append(self._batch(times[is_row], rows))
+    def _make_room(self) -> None:
+        self._times = np.empty(ROWS_DECODED, np.int64)
+        self._columns = [np.empty(ROWS_DECODED, ring.dtype) for ring in self._rings]
 
-    def _batch(self, times: Any, rows: Any) -> pa.RecordBatch:
+    def _leave(self, array: Any) -> Any:
+        """Return what was taken into an array: the array itself, to be replaced, or a copy where little is in it."""
+        taken = array[: self._taken]
+        return taken if 2 * self._taken > ROWS_DECODED else taken.copy()
+
+    def _batch(self, times: Any, columns: Any) -> pa.RecordBatch:
         arrays = [pa.array(times).cast(self._schema.field(0).type)]
         position = 0
         for result, field in zip(self._results, list(self._schema)[1:], strict=True):
-            values = self._columns[position][rows]
-            valid = self._columns[position + 1][rows].astype(bool) if result.nullable else None
+            values = columns[position]
+            valid = columns[position + 1].astype(bool) if result.nullable else None
             position += 2 if result.nullable else 1
             arrays.append(self._column(result, values, valid, field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
