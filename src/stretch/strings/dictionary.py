@@ -91,7 +91,7 @@ class Dictionary:
         self,
         id_capacity: int | None = None,
         *,
-        room: int = 1 << 16,
+        room: int = 4096,
         stop: Cells | None = None,
         hash_mask: int = 2**63 - 1,
     ) -> None:
