@@ -24,6 +24,7 @@ from stretch.errors import (
 from stretch.metrics import Reconfiguration
 from stretch.operator import paper
 from stretch.operator.aggregate import Aggregate, count, first, last, max, mean, min, sum
+from stretch.operator.bands import band
 from stretch.operator.join import Join
 from stretch.operator.keys import hashtags, pairs, words
 from stretch.operator.spec import Input, Map, Operator, input, purge, store
@@ -50,6 +51,7 @@ __all__ = [
     "ReconfigurationError",
     "StretchError",
     "Window",
+    "band",
     "count",
     "first",
     "hashtags",

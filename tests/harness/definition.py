@@ -62,20 +62,69 @@ def results(
     return rows
 
 
-def pairs(
-    match: Callable[[Any, Any], Any], make: Callable[[Any, Any], Row]
-) -> Callable[[Hashable, list[Tuple], Tuple], Iterable[Row]]:
-    """Return the `on_update` of a join: a tuple meets the earlier ones of the other input.
+class Cutless(NamedTuple):
+    """Tuples meet if the right one is at most `before` before the left one and `after` after it."""
 
-    So a pair is joined where both share a window and a key: with "single" once, in the earliest window of the later
-    tuple, if the earlier one is in it; with "multi" once in each window that they share.
+    before: int
+    after: int
+
+
+def meetings(when: Cut | Cutless, earlier: Tuple, later: Tuple) -> list[int]:
+    """Return the times of the results of a pair, if it matches: of two tuples, in the total order.
+
+    With windows, the right boundaries of those that hold both: of all (multi), or of the earliest that holds the later
+    one (single).
     """
+    if isinstance(when, Cutless):
+        right_minus_left = later.timestamp - earlier.timestamp if later.input else earlier.timestamp - later.timestamp
+        return [later.timestamp + 1] * (-when.before <= right_minus_left <= when.after)
+    lefts = [left for left in windows(when, later) if left <= earlier.timestamp < left + when.size]
+    if when.kind == "single":
+        lefts = [left for left in lefts if left == windows(when, later)[0]]
+    return [left + when.size for left in lefts]
 
-    def on_update(key: Hashable, earlier: list[Tuple], t: Tuple) -> Iterable[Row]:
-        both = [(t.row, e.row) if t.input == 0 else (e.row, t.row) for e in earlier if e.input != t.input]
-        return [make(left, right) for left, right in both if match(left, right)]
 
-    return on_update
+def windows(cut: Cut, t: Tuple) -> list[int]:
+    """Return the left boundaries of the windows that hold a tuple, the earliest first."""
+    latest = t.timestamp // cut.advance * cut.advance
+    return [*range(latest, t.timestamp - cut.size, -cut.advance)][::-1]
+
+
+def end_of_chances(when: Cut | Cutless, t: Tuple) -> int:
+    """Return the time from which on nobody can come any more that a tuple meets."""
+    if isinstance(when, Cutless):
+        return t.timestamp + (when.before if t.input else when.after) + 1
+    return windows(when, t)[-1] + when.size
+
+
+def joined(
+    tuples: Sequence[Tuple],
+    when: Cut | Cutless,
+    match: Callable[[Any, Any], Any],
+    keys: Callable[[Tuple], Iterable[Hashable]] | None = None,
+    how: str = "inner",
+    is_self: bool = False,
+) -> list[Row]:
+    """Return the rows of a join, in order: by time, then pairs by their later and then their earlier tuple.
+
+    Rows of tuples that met nobody come after the pairs of their time.
+    """
+    made: list[tuple[Any, Row]] = []
+    lonely = set(tuples)
+    for later in tuples:
+        for earlier in (t for t in tuples if t < later and t.input != later.input):
+            l, r = (earlier, later) if later.input else (later, earlier)
+            is_same = is_self and (l.timestamp, l.sequence) == (r.timestamp, r.sequence)
+            if is_same or (keys is not None and not set(keys(l)) & set(keys(r))) or not match(l.row, r.row):
+                continue
+            for time in meetings(when, earlier, later):
+                made.append(((time, 0, later[:3], earlier[:3]), (time, *l.row, *r.row)))
+                lonely -= {l, r}
+    for t in lonely:
+        if (how in ("left", "full") and t.input == 0) or (how in ("right", "full") and t.input == 1):
+            time, nothing = end_of_chances(when, t), (None,) * len(t.row)
+            made.append(((time, 1, t[:3]), (time, *(t.row + nothing if t.input == 0 else nothing + t.row))))
+    return [row for _, row in sorted(made, key=lambda item: item[0])]
 
 
 def mapped(tuples: Sequence[Tuple], function: Callable[[Any], Iterable[Row]]) -> list[Row]:

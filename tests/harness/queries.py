@@ -16,7 +16,7 @@ from operator import add
 from typing import Any
 
 import stretch as st
-from tests.harness.definition import Cut, Row, Tuple, mapped, pairs, results
+from tests.harness.definition import Cut, Cutless, Row, Tuple, joined, mapped, results
 
 COLUMNS = "user long, tag string, tags array<string>, x long, y double"
 SCHEMA = f"ts long, {COLUMNS}"
@@ -291,21 +291,35 @@ MATCHES: dict[str, Callable[[Any, Any], Any]] = {
 class Joined:
     """A `Join`; without keys, each group compares, and one of them stores."""
 
-    cut: Cut
+    cut: Cut | Cutless
     match: str
     keys: str | None = None
     groups: int = 3
+    how: str = "inner"
+    is_self: bool = False
     inputs: int = 2
+
+    @property
+    def is_round_robin(self) -> bool:
+        """Whether key groups count tuples to know whose turn it is, for as long as the job runs."""
+        return self.keys is None and self.how == "inner" and getattr(self.cut, "kind", "single") == "single"
 
     def operator(self) -> Any:
         keys = None if self.keys is None else KEYS[self.keys].spec
+        when = self.cut._asdict() if isinstance(self.cut, Cutless) else {"window": window(self.cut)}
         return st.Join(
-            window=window(self.cut), match=MATCHES[self.match], keys=keys, groups=self.groups, inputs=[SCHEMA, SCHEMA]
+            **when,
+            match=MATCHES[self.match],
+            keys=keys,
+            how=self.how,
+            self_join=self.is_self,
+            groups=self.groups,
+            inputs=[SCHEMA, SCHEMA],
         )
 
     def expected(self, tuples: Sequence[Tuple]) -> list[Row]:
-        keys = key_rule(self.keys or "one for all")
-        return results(tuples, self.cut, keys, on_update=pairs(MATCHES[self.match], lambda left, right: left + right))
+        keys = None if self.keys is None else key_rule(self.keys)
+        return joined(tuples, self.cut, MATCHES[self.match], keys, self.how, self.is_self)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from hypothesis import currently_in_test_context, note
 
 import stretch as st
 from stretch.reference.scheduler import Turn
-from tests.harness.definition import Cut, Row
+from tests.harness.definition import Cut, Cutless, Row
 from tests.harness.queries import SCHEMA, Aggregated, Columns, Computed, Forwarded, Joined, Mapped
 from tests.harness.scenarios import Case, Change, Execution, Scenario, Step
 from tests.harness.trace import Trace
@@ -34,6 +34,7 @@ __all__ = [
     "Columns",
     "Computed",
     "Cut",
+    "Cutless",
     "Execution",
     "Forwarded",
     "Joined",

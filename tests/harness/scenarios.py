@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as some
 
-from tests.harness.definition import Cut, Row, Tuple
+from tests.harness.definition import Cut, Cutless, Row, Tuple
 from tests.harness.queries import (
     FUNCTIONS,
     KEYS,
@@ -126,11 +126,18 @@ def computed(draw: Any, kinds: Any = KINDS, functions: Any = None) -> Any:
     return Computed(cut, draw(some.sampled_from(list(KEYS))), name, draw(some.booleans()), draw(GROUPS), inputs)
 
 
+INTERVALS = some.builds(Cutless, some.sampled_from([0, 1, 4, 10]), some.sampled_from([0, 1, 4, 10]))
+
+
 def joined(kinds: Any = KINDS) -> Any:
+    """Joins of all forms; tuples that met nobody are reported where windows do not overlap as kind "multi"."""
     matches = some.sampled_from(list(MATCHES))
-    keyless = some.builds(Joined, cuts(kinds), matches, some.none(), some.sampled_from([1, 2, 3, 7]))
-    keyed = some.builds(Joined, cuts(kinds), matches, some.sampled_from(list(KEYS)[1:]), GROUPS)
-    return keyless | keyed
+    keys = some.sampled_from(list(KEYS)[1:])
+    keyless = some.builds(Joined, cuts(kinds) | INTERVALS, matches, some.none(), some.sampled_from([1, 2, 3, 7]))
+    keyed = some.builds(Joined, cuts(kinds) | INTERVALS, matches, keys, GROUPS)
+    single = cuts(some.just("single")) | some.sampled_from([Cut(4, 4), Cut(10, 10)]) | INTERVALS
+    outer = some.builds(Joined, single, matches, some.none() | keys, GROUPS, some.sampled_from(["left", "right", "full"]))
+    return keyless | keyed | outer
 
 
 def windowed() -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from stretch.buffer.api import BEFORE_ALL, BOTTOM, Entry, EntryKind
-from stretch.operator import join
+from stretch.operator import join, pairing
 from stretch.operator.plan import Plan
 from stretch.reference import process, store
 from stretch.reference.buffer import ReferenceBuffer
@@ -266,7 +266,7 @@ def a_key_counts_as_often_as_it_occurs(patch: pytest.MonkeyPatch) -> None:
 
 
 def join_keys_go_from_one_to_a_thousand(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(join, "_every", lambda groups: lambda t: range(1, groups + 1))
+    patch.setattr(pairing, "every", lambda groups: lambda t: range(1, groups + 1))
     patch.setattr(process, "_check_group", lambda key, plan: None)
     group_of = Plan.group_of
     patch.setattr(Plan, "group_of", lambda self, key: group_of(self, key) % self.group_count)

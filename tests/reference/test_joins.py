@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import stretch as st
-from tests.harness.definition import Cut, Tuple, multiset, pairs, results
+from tests.harness.definition import Cut, Tuple, joined, multiset
 from tests.harness.run import ENGINES, rows_of
 
 SIZE = 10
@@ -34,9 +34,8 @@ def join(rows, engine="reference", parallelism=2, **options):
 
 
 def defined(rows):
-    tuples = [Tuple(timestamp, side, n, side, n) for n, (timestamp, side) in enumerate(rows)]
-    together = pairs(lambda l, r: True, lambda l, r: (l, r))
-    return results(tuples, Cut(SIZE, 1, "single"), lambda t: ["all"], on_update=together)
+    tuples = [Tuple(timestamp, side, n, side, (n,)) for n, (timestamp, side) in enumerate(rows)]
+    return joined(tuples, Cut(SIZE, 1, "single"), lambda l, r: True)
 
 
 def printed(rows):

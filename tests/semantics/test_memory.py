@@ -24,7 +24,7 @@ def test_after_a_long_silence_no_window_and_no_tuple_is_left(scenario):
     assert not any(instance.tuples for each in windows for instance in each.instances)
     assert not any(each.held for each in windows)
     query = scenario.case.query
-    is_counting = isinstance(query, Joined) and query.keys is None and query.cut.kind == "single"
+    is_counting = isinstance(query, Joined) and query.is_round_robin
     assert len(windows) <= (query.groups if is_counting else 0)
 
 

@@ -140,6 +140,28 @@ JOINS = {
     "a join without a predicate": lambda: join(match=None),
     "a join of one input": lambda: join(inputs=1),
     "rows of a join without a schema": lambda: join(output=lambda l, r: (l.x, r.y)),
+    "a join that does not exist": lambda: join(how="outer"),
+    "rows of one's own for tuples alone": lambda: join(how="left", output=lambda l, r: (l.x, 0), schema="x int, y int"),
+    "tuples alone in windows that overlap": lambda: started(
+        join(how="left", window=st.sliding(10, 5, "multi")), inputs=SIDES
+    ),
+    "a stream joined with another as itself": lambda: started(join(self_join=True), inputs=SIDES),
+    "a window and an interval": lambda: join(before=5, after=5),
+    "half an interval": lambda: join(window=None, before=5),
+    "an interval in two units": lambda: join(window=None, before=5, after="5 seconds"),
+    "an interval below zero": lambda: started(join(window=None, before=-5, after=9), inputs=SIDES),
+    "the printed purge with an interval": lambda: join(window=None, before=5, after=9, printed_purge=True),
+    "a band of what is no column name": lambda: st.band(1, "y", 10),
+    "a band below zero": lambda: st.band("x", "y", -1),
+    "a band and a number": lambda: st.band("x", "y", 1) & 5,
+    "a band of a column that does not exist": lambda: started(join(match=st.band("x", "z", 1)), inputs=SIDES),
+    "a band of text": lambda: st.setup(
+        join(match=st.band("x", "s", 1), inputs=["ts long, x int", "ts long, s string"])
+    ),
+    "a band of a number and a timestamp": lambda: st.setup(
+        join(match=st.band("x", "at", 1), inputs=["ts long, x long", "ts long, at timestamp"])
+    ),
+    "a band of numbers with a length of time": lambda: started(join(match=st.band("x", "y", "1 second")), inputs=SIDES),
     "the printed purge with an advance": lambda: started(
         join(window=st.sliding(10, 5), printed_purge=True), inputs=SIDES
     ),

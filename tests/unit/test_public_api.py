@@ -10,7 +10,7 @@ import stretch as st
 
 NAMES = """
 Aggregate DefinitionError FunctionError Input InputError Job JobError Join Map Metrics Operator Reconfiguration
-ReconfigurationError StretchError Window count first hashtags input last max mean min pairs paper purge setup sliding
+ReconfigurationError StretchError Window band count first hashtags input last max mean min pairs paper purge setup sliding
 store sum testing tumbling words
 """
 
@@ -25,7 +25,9 @@ PARAMETERS = {
     "input": "schema keys",
     "Operator": "* window schema keys inputs state update output slide mapping groups keys_are_groups occurrences name",
     "Aggregate": "* window keys key_name inputs mapping groups occurrences name aggregates",
-    "Join": "* window match keys inputs output schema mapping groups printed_purge name",
+    "Join": "* match window before after keys how inputs output schema self_join index mapping groups printed_purge "
+    "name",
+    "band": "left right within",
     "Map": "function * schema inputs name",
     "count": "column",
     "sum": "column",

@@ -35,9 +35,12 @@ class Stream:
     tuple_type: type
     keys: Callable[[Any], Iterable[Hashable]]
 
-    def tuple_of(self, timestamp: int, values: Iterable[Any]) -> Any:
+    def tuple_of(self, position: tuple[int, ...], values: Iterable[Any]) -> Any:
         """Build the tuple that functions see: `timestamp`, `input`, and the payload by column name."""
-        return self.tuple_type(timestamp, *values)
+        t = self.tuple_type(position[0], *values)
+        if self.tuple_type.__dictoffset__:
+            t.__dict__["place"] = position
+        return t
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,9 @@ def _bind_stream(operator: Operator | Map, index: int, time: str, time_type: Typ
         )
     # Names that are no identifiers become unreachable for functions, which is all that they can be.
     base = namedtuple("tuple_", ["timestamp", *payload.names], rename=True)  # type: ignore[misc]
-    body: dict[str, Any] = {"__slots__": (), "input": index}
+    body: dict[str, Any] = {"input": index}
+    if isinstance(operator, Map) or operator.pairing is None:
+        body["__slots__"] = ()
     if time != "timestamp":
         body[time] = property(lambda t: t.timestamp, doc="event time")
     if "input" in payload:

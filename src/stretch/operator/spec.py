@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from stretch.errors import DefinitionError, a_kind
 from stretch.operator.keys import KeySpec, checked_keys
@@ -100,6 +100,8 @@ class Operator:
         self.keys_are_groups = keys_are_groups
         self.occurrences = occurrences
         self.reductions: tuple[Reduction, ...] | None = None  # set where the functions are ready-made ones
+        self.pairing: Any = None  # set where the functions are those of a join
+        self.next_left: Callable[[Any, int], int | None] | None = None  # the next window to report, if not every one
         self.makes_rows = "update"  # which function of the user made the rows that update yields, for errors
         self._check_functions()
 
@@ -147,6 +149,19 @@ def purge(w: Any) -> None:
 
 def keep(w: Any) -> None:
     """Drop nothing: the `slide` of functions that drop tuples themselves."""
+
+
+class Placed(NamedTuple):
+    """A row that says where it stands among the rows of its time, whichever instance makes it."""
+
+    place: tuple[int, ...]
+    row: Any
+
+
+def place_of(t: Any) -> tuple[int, ...]:
+    """Return the position of a tuple in the total order; the tuples of joins know it."""
+    place: tuple[int, ...] = t.__dict__["place"]
+    return place
 
 
 class InnerError(Exception):

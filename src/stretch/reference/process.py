@@ -18,7 +18,7 @@ from stretch.buffer.api import Entry, EntryKind, Position
 from stretch.errors import FunctionError, StretchError, a_kind, outside
 from stretch.operator.keys import as_key
 from stretch.operator.plan import Plan
-from stretch.operator.spec import InnerError, Map, Operator, keep, purge, store
+from stretch.operator.spec import InnerError, Map, Operator, Placed, keep, purge, store
 from stretch.reference.scheduler import Steps, Turn
 from stretch.reference.store import WindowSet, WindowStore
 from stretch.schema import whole_number
@@ -55,6 +55,7 @@ class Processor:
         self.counts = counts
         self._emit = emit
         self._last: tuple[int, int, int] = (0, -1, -1)  # timestamp, group and index of the last result
+        self._placed: list[Placed] = []  # rows of the windows that expire now, which say themselves where they stand
 
     def process(self, entry: Entry, owns: Owns) -> Steps:
         """Handle a tuple or watermark: first what it lets expire, then the tuple itself."""
@@ -79,24 +80,29 @@ class Processor:
             for windows in self.windows.at(left, owns):
                 self.forward_and_shift(windows, watermark)
                 yield Turn.RAN
+            self._forward_placed(boundaries.right(left))
 
     def forward_and_shift(self, windows: WindowSet, watermark: int) -> None:
         """Report a set of instances and slide or remove it (Paper: forwardAndShift)."""
         operator = self._operator
         right = self._boundaries.right(windows.left)
-        for row in windows.held:
-            self._result(right, windows.group, row)
+        rows = windows.held
         windows.held = []
         if operator.output is not None:
-            for row in self._call(operator.output, "output", windows.key, right, windows.view):
-                self._result(right, windows.group, self._row(row, "output", windows.key, right))
+            for made in self._call(operator.output, "output", windows.key, right, windows.view):
+                rows.append(self._made(made, "output", windows.key, right))
+        for row in rows:
+            if isinstance(row, Placed):
+                self._placed.append(row)
+            else:
+                self._result(right, windows.group, row)
         if self._boundaries.kind == "multi" or not self._slide(windows, watermark):
             self.windows.remove(windows)
 
     def handle_input_tuple(self, entry: Entry, owns: Owns) -> Steps:
         """Update the instances that the tuple falls into (Paper: handleInputTuple)."""
         stream = self.plan.streams[entry.input]
-        t = stream.tuple_of(entry.timestamp, entry.payload)
+        t = stream.tuple_of(entry.position, entry.payload)
         keys = self._owned_keys(entry.input, t, owns)
         boundaries = self._boundaries
         left = boundaries.earliest_left(entry.timestamp)
@@ -143,7 +149,7 @@ class Processor:
             store(windows.instances[t.input if len(windows.instances) > 1 else 0], t)
             return
         for row in self._call(update, "update", windows.key, t.timestamp, windows.view, t):
-            windows.held.append(self._row(row, self._operator.makes_rows, windows.key, t.timestamp))
+            windows.held.append(self._made(row, self._operator.makes_rows, windows.key, t.timestamp))
 
     def _slide(self, windows: WindowSet, watermark: int) -> bool:
         """Advance a set by one step; False if nothing is left in it (Paper: f_S and shift).
@@ -156,6 +162,10 @@ class Processor:
         left = windows.left + boundaries.advance
         if operator.output is None and (is_plain or operator.slide is keep):
             left = max(left, boundaries.earliest_left(watermark))
+        elif operator.next_left is not None:
+            following = operator.next_left(windows.view, left)
+            open_left = boundaries.earliest_left(watermark)
+            left = max(left, open_left if following is None else min(following, open_left))
         self.windows.shift(windows, left)
         if is_plain:
             for instance in windows.instances:
@@ -167,7 +177,7 @@ class Processor:
     def _map(self, entry: Entry, operator: Map, owns: Owns) -> None:
         if not owns(hash_key(entry.position) % self.plan.group_count):
             return
-        t = self.plan.streams[entry.input].tuple_of(entry.timestamp, entry.payload)
+        t = self.plan.streams[entry.input].tuple_of(entry.position, entry.payload)
         rows = self._call(operator.function, "function", None, entry.timestamp, t)
         for index, row in enumerate(rows):
             payload = self._row(row, "function", None, entry.timestamp)
@@ -180,6 +190,19 @@ class Processor:
         self._last = (timestamp, group, index)
         self.counts.results += 1
         self._emit(Entry((timestamp, group, index), EntryKind.DATA, row))
+
+    def _forward_placed(self, timestamp: int) -> None:
+        """Forward the rows that say where they stand, in that order."""
+        for place, row in sorted(self._placed, key=lambda placed: placed.place):
+            self.counts.results += 1
+            self._emit(Entry((timestamp, *place), EntryKind.DATA, row))
+        self._placed = []
+
+    def _made(self, made: Any, role: str, key: Any, timestamp: int) -> tuple[Any, ...]:
+        """Check a row that a function made, which may say where it stands."""
+        if isinstance(made, Placed):
+            return Placed(made.place, self._row(made.row, role, key, timestamp))
+        return self._row(made, role, key, timestamp)
 
     def _call(self, function: Callable[..., Any], role: str, key: Any, timestamp: int, *args: Any) -> Iterator[Any]:
         """Call a function of the user and go through the rows that it yields or returns; a tuple is one row."""

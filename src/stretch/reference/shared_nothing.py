@@ -83,7 +83,7 @@ class SharedNothing:
         if isinstance(self.plan.operator, Map):
             return {hash_key(entry.position) % self.plan.group_count}
         stream = self.plan.streams[entry.input]
-        t = stream.tuple_of(entry.timestamp, entry.payload)
+        t = stream.tuple_of(entry.position, entry.payload)
         return {self.plan.group_of(key) for key in self.instances[0].processor.keys_of(entry.input, t)}
 
     def _move_state(self, after: Sequence[int]) -> None:

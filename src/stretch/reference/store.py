@@ -74,7 +74,7 @@ class WindowSet:
         self.group = group
         self.key = key
         self.left = left
-        self.held: list[tuple[Any, ...]] = []
+        self.held: list[Any] = []
         self.instances = tuple(WindowInstance(key, left, plan.boundaries.size, fields) for _ in plan.streams)
 
     @property
@@ -154,14 +154,17 @@ class WindowStore:
             windows.held = held
             for instance, (values, tuples) in zip(windows.instances, instances, strict=True):
                 instance.values.update(values)
-                for index, fields in tuples:
-                    instance.tuples.append(self._plan.streams[index].tuple_type(*fields))
+                for index, fields, place in tuples:
+                    t = self._plan.streams[index].tuple_type(*fields)
+                    if place:
+                        t.__dict__.update(place)
+                    instance.tuples.append(t)
 
 
 def _plain(windows: WindowSet) -> tuple[Any, ...]:
     """Return a set as plain values, which is what a network would carry."""
     instances = [
-        (instance.values, [(index, tuple(t)) for t in instance.tuples])
+        (instance.values, [(index, tuple(t), getattr(t, "__dict__", None)) for t in instance.tuples])
         for index, instance in enumerate(windows.instances)
     ]
     return windows.key, windows.left, windows.held, instances
