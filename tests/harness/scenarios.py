@@ -136,7 +136,9 @@ def joined(kinds: Any = KINDS) -> Any:
     keyless = some.builds(Joined, cuts(kinds) | INTERVALS, matches, some.none(), some.sampled_from([1, 2, 3, 7]))
     keyed = some.builds(Joined, cuts(kinds) | INTERVALS, matches, keys, GROUPS)
     single = cuts(some.just("single")) | some.sampled_from([Cut(4, 4), Cut(10, 10)]) | INTERVALS
-    outer = some.builds(Joined, single, matches, some.none() | keys, GROUPS, some.sampled_from(["left", "right", "full"]))
+    outer = some.builds(
+        Joined, single, matches, some.none() | keys, GROUPS, some.sampled_from(["left", "right", "full"])
+    )
     return keyless | keyed | outer
 
 

@@ -73,13 +73,20 @@ def test_a_pair_that_shares_several_keys_comes_once():
     sides = "ts long, tags array<string>"
     join = st.Join(window=st.sliding(10), keys="tags", inputs=[sides, sides], groups=16)
     found = st.testing.run(
-        join, {"left": [{"ts": 1, "tags": ["a", "b", "c"]}], "right": [{"ts": 2, "tags": ["c", "x", "b"]}]}, parallelism=4
+        join,
+        {"left": [{"ts": 1, "tags": ["a", "b", "c"]}], "right": [{"ts": 2, "tags": ["c", "x", "b"]}]},
+        parallelism=4,
     )
     assert len(found) == 1
 
 
 def test_the_definition_itself_on_a_case_done_by_hand():
-    tuples = [Tuple(0, 0, 0, 0, ("a",)), Tuple(2, 0, 1, 0, ("b",)), Tuple(2, 1, 0, 1, ("x",)), Tuple(3, 1, 1, 1, ("y",))]
+    tuples = [
+        Tuple(0, 0, 0, 0, ("a",)),
+        Tuple(2, 0, 1, 0, ("b",)),
+        Tuple(2, 1, 0, 1, ("x",)),
+        Tuple(3, 1, 1, 1, ("y",)),
+    ]
     found = joined(tuples, Cut(3, 1, "single"), lambda l, r: (l, r) != (("b",), ("x",)), how="full")
     assert found == [(3, "a", "x"), (4, "b", "y")]
     found = joined(tuples, Cut(4, 2, "multi"), lambda l, r: l == ("a",), how="inner")
