@@ -7,9 +7,8 @@ from hypothesis import strategies as some
 import stretch as st
 from tests.harness.definition import Cut, Cutless, Tuple, exact, joined
 from tests.harness.run import ENGINES, Case, Columns, Execution, Joined, Scenario, interleave, run
-from tests.harness.scenarios import executions, scenarios
+from tests.harness.scenarios import executions, scenarios, streams
 from tests.harness.scenarios import joined as joins
-from tests.harness.scenarios import streams
 
 
 @pytest.mark.parametrize("engine", ENGINES)
