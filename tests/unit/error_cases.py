@@ -153,7 +153,7 @@ JOINS = {
     "the printed purge with an interval": lambda: join(window=None, before=5, after=9, printed_purge=True),
     "a band of what is no column name": lambda: st.band(1, "y", 10),
     "a band below zero": lambda: st.band("x", "y", -1),
-    "a band and a number": lambda: st.band("x", "y", 1) & 5,
+    "a band and a number": lambda: st.band("x", "y", 1).__and__(5),
     "a band of a column that does not exist": lambda: started(join(match=st.band("x", "z", 1)), inputs=SIDES),
     "a band of text": lambda: st.setup(
         join(match=st.band("x", "s", 1), inputs=["ts long, x int", "ts long, s string"])

@@ -92,7 +92,7 @@ class Join:
         self._check_resolved(schemas, boundaries)
         pairing = Pairing(
             meeting=self._meeting(schemas, boundaries),
-            match=None if self.match is None else bind_match(self.match, *schemas, self.name),
+            match=None if self.match is None else bind_match(self.match, schemas[0], schemas[1], self.name),
             output=self.output,
             keys=self._bound_keys(schemas) if self.has_keys else None,
             how=self.how,
