@@ -1,6 +1,7 @@
 """How to make every error of the library happen: name -> what a user did wrong. Their texts are in error_texts.txt."""
 
 import datetime as dt
+from operator import and_
 
 import pyarrow as pa
 
@@ -153,7 +154,7 @@ JOINS = {
     "the printed purge with an interval": lambda: join(window=None, before=5, after=9, printed_purge=True),
     "a band of what is no column name": lambda: st.band(1, "y", 10),
     "a band below zero": lambda: st.band("x", "y", -1),
-    "a band and a number": lambda: st.band("x", "y", 1).__and__(5),
+    "a band and a number": lambda: and_(st.band("x", "y", 1), 5),
     "a band of a column that does not exist": lambda: started(join(match=st.band("x", "z", 1)), inputs=SIDES),
     "a band of text": lambda: st.setup(
         join(match=st.band("x", "s", 1), inputs=["ts long, x int", "ts long, s string"])
