@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stretch.native import kernel
-from stretch.native.jit import JIT_ENABLED, cache_directory
+from stretch.native import jit, kernel
+from stretch.native.jit import JIT_ENABLED, cache_directory, sources_of
 from tests.native.modes import run_python
 
 pytestmark = pytest.mark.skipif(not JIT_ENABLED, reason="nothing is compiled")
@@ -59,6 +61,27 @@ def test_second_process_compiles_nothing_and_flags_make_another_directory(tmp_pa
     assert other_directory != directory
     assert sorted(os.listdir(tmp_path)) == sorted(os.path.basename(each) for each in (directory, other_directory))
     assert not [name for _, _, names in os.walk(tmp_path) for name in names if "<lambda>" in name]
+
+
+def test_a_kernel_is_made_of_all_that_its_file_imports_and_of_nothing_else():
+    library = Path(jit.__file__).parents[1]
+    of_buffers = sources_of(library / "buffer/ready_log_merge.py")
+    of_epochs = sources_of(library / "epochs/kernels.py")
+    assert {library / place for place in ("buffer/layout.py", "native/atomics.py", "native/jit.py")} < of_buffers
+    assert of_buffers < of_epochs
+    assert not {path.parent.name for path in of_buffers} & {"epochs", "operator", "runtime", "strings"}
+
+
+def test_the_pattern_finds_every_import():
+    library = Path(jit.__file__).parents[1]
+    for path in library.rglob("*.py"):
+        found = set(jit._imports_of(path))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("stretch."):
+                place = library.joinpath(*node.module.split(".")[1:])
+                assert found & {place.with_suffix(".py"), place / "__init__.py"}, f"{path}: {node.module}"
+            assert not isinstance(node, ast.ImportFrom) or node.level == 0, f"{path}: a relative import"
+            assert not isinstance(node, ast.Import) or "stretch" not in {each.name for each in node.names}
 
 
 def test_directory_that_cannot_be_written_is_a_warning(tmp_path):

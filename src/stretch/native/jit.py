@@ -15,11 +15,12 @@ Rules
 
 Why the cache is shaped as it is
     Numba's own cache keys a function by its own file: a callee or constant changed in another file, or a build with
-    other checks, is served stale (measured). The directory therefore carries a digest of every source file that
-    kernels are made from and of every flag, so any change of those means another directory. Closures over functions
-    never hit and leave a file per process, so `specialised` never caches. Numba's `CACHE_DIR` setting is process-wide;
-    it is changed only while one of our kernels is being registered, so a user's own cached functions stay where they
-    were (docs/adr/0005).
+    other checks, is served stale (measured). The directory therefore carries a digest of every flag, and below it one
+    of the kernel's file and all that this file imports of the package, directly or not; so a change in any of those
+    means another directory, and kernels that cannot see the change stay. Closures over functions never hit and leave
+    a file per process, so `specialised` never caches. Numba's `CACHE_DIR` setting is process-wide; it is changed only
+    while one of our kernels is being registered, so a user's own cached functions stay where they were
+    (docs/adr/0005).
 
 The variables are read once, when this module is imported: set them before the first import of `stretch`.
 """
@@ -30,6 +31,7 @@ import functools
 import hashlib
 import os
 import platform
+import re
 import tempfile
 import threading
 import warnings
@@ -62,10 +64,7 @@ BOUNDSCHECK: Final = _flag("STRETCH_BOUNDSCHECK")
 FUTEX_DISABLED: Final = _flag("STRETCH_NO_FUTEX")
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
-# What holds no kernels, so that a change there compiles nothing again. (A bench's own kernels are stamped by Numba.)
-_WITHOUT_KERNELS: Final = frozenset(
-    {"bench", "cli", "controllers", "dashboard", "metrics", "reference", "runtime", "spark", "testing"}
-)
+_IMPORT: Final = re.compile(rf"^\s*(?:from|import)\s+{_PACKAGE.name}\.([\w.]+)", re.MULTILINE)
 _cache_setting_lock: Final = threading.Lock()
 
 
@@ -189,12 +188,14 @@ def _compile(function: Function, options: dict[str, Any]) -> Function:
 
 def cache_in_digest_directory(dispatcher: Any) -> None:
     """Let Numba keep what it compiles for this function, or C callback, in our directory."""
-    directory = cache_directory()
-    if directory is None:
+    root = cache_directory()
+    if root is None:
         return
+    function = getattr(dispatcher, "py_func", None) or dispatcher._pyfunc
+    sources = _digest_of_sources(Path(function.__code__.co_filename).resolve())
     with _cache_setting_lock:
         previous = _numba_config.CACHE_DIR
-        _numba_config.CACHE_DIR = directory
+        _numba_config.CACHE_DIR = os.path.join(root, sources)
         try:
             dispatcher.enable_caching()
         finally:
@@ -211,7 +212,7 @@ def cache_directory() -> str | None:
         root = os.path.join(home, "stretch")
     if not root:
         return None
-    build = f"{_version()}-{numba.__version__}-{_digest()}"
+    build = f"{_version()}-{numba.__version__}-{_digest_of_flags()}"
     directory = os.path.join(os.path.abspath(root), build)
     try:
         os.makedirs(directory, exist_ok=True)
@@ -239,13 +240,8 @@ def _version() -> str:
         return "source"  # run from a source tree; the digest tells builds apart
 
 
-def _digest() -> str:
-    """Digest every source file that kernels are made from, and every flag that changes what is made."""
-    digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        place = path.relative_to(_PACKAGE)
-        if place.parts[0] not in _WITHOUT_KERNELS:
-            digest.update(str(place).encode() + b"\0" + path.read_bytes() + b"\0")
+def _digest_of_flags() -> str:
+    """Digest every flag that changes what is made of the same sources."""
     flags = (
         _options(inline=False, nogil=True),
         FUTEX_DISABLED,
@@ -256,5 +252,35 @@ def _digest() -> str:
         _numba_config.OPT,
         _numba_config.DEBUGINFO_DEFAULT,
     )
-    digest.update(repr(flags).encode())
+    return hashlib.sha256(repr(flags).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def _digest_of_sources(path: Path) -> str:
+    """Digest all files that a kernel of this file is made from."""
+    digest = hashlib.sha256()
+    for source in sorted(sources_of(path)):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
+
+
+def sources_of(path: Path) -> set[Path]:
+    """Return a file and every file that it imports of this package, directly or not."""
+    found: set[Path] = set()
+    pending = [path]
+    while pending:
+        source = pending.pop()
+        if source not in found:
+            found.add(source)
+            pending += _imports_of(source)
+    return found
+
+
+@functools.cache
+def _imports_of(path: Path) -> list[Path]:
+    """Return the files of this package that a file imports: of a package within, all its files."""
+    files: list[Path] = []
+    for name in _IMPORT.findall(path.read_text(encoding="utf-8")):
+        place = _PACKAGE.joinpath(*name.split("."))
+        files += place.glob("*.py") if place.is_dir() else [place.with_suffix(".py")]
+    return files
