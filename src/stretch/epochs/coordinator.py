@@ -66,6 +66,13 @@ class Coordinator:
         """The instances of the epoch asked for last."""
         return self.changes[-1].instances
 
+    @property
+    def requested(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The instances asked for last, and who of them has which key group."""
+        with self._lock:
+            change = self.changes[-1]
+            return change.instances, tuple(self._epochs.mapping[change.epoch % EPOCHS_MAX].tolist())
+
     def request(self, instances: Sequence[int], mapping: Sequence[int]) -> EpochChange:
         """Write the rows of a new epoch; announcing it is up to the sources."""
         with self._lock:

@@ -13,7 +13,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Final, NoReturn
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +78,15 @@ _ID_BYTES: Final = 8 * (1 + RECORD_CELLS) + 4  # in hashes, records and free
 # Uncompiled, NumPy's numbers warn where the machine's wrap.
 _wrapping: Final = np.errstate(over="ignore")
 _STAMP_MAX: Final = 2**31 - 1
+
+
+class Image(NamedTuple):
+    """All that a dictionary knows, for `Dictionary.load`: the mark, and the parts of its arrays that are in use."""
+
+    mark: int
+    hashes: npt.NDArray[np.uint64]
+    records: Longs
+    texts: npt.NDArray[np.uint64]
 
 
 class Dictionary:
@@ -222,6 +232,30 @@ class Dictionary:
         slots = max(int(control[SLOTS_TOUCHED]), int(control[TABLE_MASK]) + 1)
         cells = max(int(control[TEXTS_TOUCHED]), int(control[TEXT_END]))
         return ids * (_ID_BYTES + 8) + (slots + cells + CONTROL_CELLS) * 8
+
+    def image(self) -> Image:
+        """Return all that the dictionary knows, as views that hold until it changes; sweeps first."""
+        self.sweep()
+        control, view = self._view.control, self._view
+        ids_end, text_end = int(control[FRESH]), int(control[TEXT_END])
+        return Image(
+            int(control[MARK]), view.hashes[:ids_end], view.records[: ids_end * RECORD_CELLS], view.texts[:text_end]
+        )
+
+    def load(self, mark: int, ids_end: int, text_end: int, fill: Callable[[npt.NDArray[Any]], None]) -> None:
+        """Become what an image was taken of: `fill` is called with the place of each of its arrays, in order.
+
+        The dictionary must have been made just now. All texts keep their ids.
+        """
+        control, view = self._view.control, self._view
+        if ids_end > len(view.hashes) or text_end > len(view.texts):
+            self._fail(FULL)
+        fill(view.hashes[:ids_end])
+        fill(view.records[: ids_end * RECORD_CELLS])
+        fill(view.texts[:text_end])
+        control[MARK], control[FRESH], control[TEXT_END] = mark, ids_end, text_end
+        control[TAKEN] = control[FREE_COUNT] = 0  # the sweep finds the free ones
+        self.sweep()
 
     def _give_back(self) -> None:
         """Return memory to the system when there are far fewer texts than there have been."""

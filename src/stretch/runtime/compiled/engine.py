@@ -6,7 +6,8 @@ calls `results`; a source that finds no room takes results out meanwhile, so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,9 @@ from stretch.operator.plan import Plan, Stream
 from stretch.operator.program import compile_plan
 from stretch.operator.spec import Mapping
 from stretch.runtime.compiled.admission import Encoder
+from stretch.runtime.compiled.feed import feed
+from stretch.runtime.compiled.image import Section, sections_of
+from stretch.runtime.compiled.inlet import Inlet
 from stretch.runtime.compiled.memory import Memory
 from stretch.runtime.compiled.results import Results
 from stretch.runtime.compiled.sources import Sources
@@ -28,6 +32,16 @@ from stretch.runtime.engine import Metrics
 from stretch.runtime.ingress import Disorder
 
 ROUND_NS = 2_000_000  # how long a thread waits for workers before it takes results out of their way
+
+
+@dataclass(frozen=True)
+class Begin:
+    """What an engine begins with: who runs, and, where it goes on with the work of another, its state and watermark."""
+
+    instances: tuple[int, ...]
+    mapping: Mapping | None = None
+    watermark: int | None = None
+    load: Callable[[Memory], None] | None = None
 
 
 class CompiledEngine:
@@ -42,6 +56,7 @@ class CompiledEngine:
         disorder: Disorder,
         idle_seconds: float | None,
         clock: Callable[[], float],
+        begin: Begin | None = None,
     ) -> None:
         self.plan = plan
         self.max_parallelism = max_parallelism
@@ -52,15 +67,16 @@ class CompiledEngine:
         encoders = [
             Encoder(s, program.layouts[s.index], memory.dictionary, f"source {n}") for n, s in enumerate(streams)
         ]
-        self._sources = Sources(
-            streams, encoders, memory.log, plan.boundaries, disorder, idle_seconds, clock, self._relieve
-        )
+        self._inlets = [Inlet(memory.log, n, s, encoders[n], plan.boundaries) for n, s in enumerate(streams)]
+        self._sources = Sources(streams, self._inlets, memory.log, disorder, idle_seconds, clock, self._relieve)
         self._coordinator = Coordinator(memory.epochs, self._is_going_on)
-        instances = range(parallelism)
-        self._coordinator.request(instances, plan.mapping_for(instances))
-        memory.log.add_readers(instances)
-        memory.out.add_sources(instances)
-        self._workers = Workers(program, memory, instances)
+        begin = begin or Begin(tuple(range(parallelism)))
+        self._coordinator.request(begin.instances, plan.mapping_for(begin.instances, begin.mapping))
+        memory.log.add_readers(begin.instances)
+        memory.out.add_sources(begin.instances)
+        if begin.load is not None:
+            begin.load(memory)
+        self._workers = Workers(program, memory, begin.instances, begin.watermark)
 
     @property
     def parallelism(self) -> int:
@@ -121,6 +137,32 @@ class CompiledEngine:
             duplicates_avoided=max(0, int(epochs.workers[:, HANDLED].sum()) - self._sources.tuples_in),
         )
 
+    # --- What a node asks for: it brings rows in order, and keeps the state
+
+    def feed(self, rows: Sequence[pa.RecordBatch | None], watermark: int, *, muted: bool = False) -> Iterator[pa.Table]:
+        """Take sorted rows of each input, all before `watermark`, and yield results as they come; none if `muted`.
+
+        When it is exhausted the engine is drained: everything is processed, and its results were yielded.
+        """
+        self._results.is_muted = muted
+        self._sources.tuples_in += sum(0 if some is None else some.num_rows for some in rows)
+        for _ in feed(self._inlets, rows, watermark):
+            self._workers.check()
+            yield self._results.take()
+        for _ in self._settling():
+            self._workers.check()
+            yield self._results.take()
+        yield self._results.take()
+
+    def image(self) -> list[Section]:
+        """Return the state; the engine is drained, and stays so until the sections have been read."""
+        return sections_of(self.memory)
+
+    @property
+    def requested(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The instances asked for last, and who of them has which key group."""
+        return self._coordinator.requested
+
     @property
     def busy_seconds(self) -> npt.NDArray[np.float64]:
         """How long each worker has worked."""
@@ -133,7 +175,12 @@ class CompiledEngine:
         self._results.collect()
 
     def _settle(self) -> None:
-        """Wait until all that was ready when this was called is processed, and its results are ready.
+        """Wait until all that was ready when this was called is processed, and its results are ready."""
+        for _ in self._settling():
+            self._relieve()
+
+    def _settling(self) -> Iterator[None]:
+        """Do what `_settle` does, step by step; results have to be taken out between steps.
 
         What is ready comes before all that sources add from now on, so that each round takes a full log of it, and a
         few rounds are enough however much is added meanwhile.
@@ -144,7 +191,7 @@ class CompiledEngine:
             merge_now(log.view)
             end = ready_end(log.view)
             while wait_for_readers(log.view, 0, log.max_readers, end, deadline_after(ROUND_NS)) != WAIT_AGAIN:
-                self._relieve()
+                yield
         merge_now(self.memory.out.view)
 
     def _is_going_on(self) -> bool:

@@ -28,6 +28,7 @@ class Memory:
     def __init__(self, program: Program, streams: Sequence[Stream], pool: int) -> None:
         self._program = program
         self.pool = pool
+        self.shape = program.shape
         self.dictionary = Dictionary()
         columns = [
             [Column(f"{column.name}:{column.form.value}", column.dtype, column.is_list) for column in layout.columns]

@@ -1,46 +1,34 @@
 """The sources of the compiled engine: batches go into the log piece by piece, in the order that the source promises.
 
-A thread that calls `add` encodes a batch (see `admission`) and admits it as flow control lets it; between pieces it
-puts in control entries that wait. While it finds no room it relieves the engine (takes results out), so that one
-thread alone can add and read.
+A thread that calls `add` admits a batch as flow control lets it (see `inlet`). While it finds no room it relieves the
+engine (takes results out), so that one thread alone can add and read.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from stretch.buffer.ready_log import ReadyLog
-from stretch.buffer.ready_log_kernels import admit, advance, stage_control, wait_for_room
-from stretch.errors import JobError
-from stretch.native.waiting import deadline_after
 from stretch.operator.plan import Stream
-from stretch.runtime.compiled.admission import Encoded, Encoder
-from stretch.runtime.compiled.arrivals import LOWEST, Arrivals, times_of
+from stretch.runtime.compiled.arrivals import LOWEST, Arrivals
+from stretch.runtime.compiled.inlet import Inlet
 from stretch.runtime.ingress import Disorder
 from stretch.runtime.sources import check_times
 from stretch.schema import Schema
-from stretch.windows.spec import Boundaries
-
-PIECE_ROWS = 4096
-ROUND_NS = 1_000_000  # how long a source that finds no room waits before it looks for control entries again
 
 
 class Source:
-    """One source: the order that it promises, its encoder, and the control entries that wait for its next tuple."""
+    """One source: the order that it promises, and its way into the log."""
 
-    def __init__(self, number: int, stream: Stream, disorder: Disorder, encoder: Encoder, now: float) -> None:
-        self.number = number
+    def __init__(self, inlet: Inlet, stream: Stream, disorder: Disorder, now: float) -> None:
+        self.inlet = inlet
+        self.number = inlet.number
         self.stream = stream
         self.arrivals = Arrivals(disorder, stream.time)
-        self.encoder = encoder
-        self.controls: deque[int] = deque()
         self.last_heard = now
         self.is_open = True
         self.lock = threading.Lock()
@@ -52,20 +40,18 @@ class Sources:
     def __init__(
         self,
         streams: Sequence[Stream],
-        encoders: Sequence[Encoder],
+        inlets: Sequence[Inlet],
         log: ReadyLog,
-        boundaries: Boundaries,
         disorder: Disorder,
         idle_seconds: float | None,
         clock: Callable[[], float],
         relieve: Callable[[], None],
     ) -> None:
         self._log = log
-        self._boundaries = boundaries
         self._idle_seconds = idle_seconds
         self._clock = clock
         self._relieve = relieve
-        self.all = [Source(n, stream, disorder, encoders[n], clock()) for n, stream in enumerate(streams)]
+        self.all = [Source(*each, disorder, clock()) for each in zip(inlets, streams, strict=True)]
         self.tuples_in = 0
         log.add_sources(range(len(self.all)))
 
@@ -105,7 +91,7 @@ class Sources:
     def announce(self, epoch: int) -> None:
         """Have every source put a control entry before its next tuple or heartbeat."""
         for source in self.all:
-            source.controls.append(epoch)
+            source.inlet.controls.append(epoch)
 
     def late(self, number: int) -> pa.Table:
         """Return the late tuples of a source since the last call."""
@@ -144,32 +130,15 @@ class Sources:
                         source.lock.release()
 
     def _admit(self, one: Source, batch: pa.RecordBatch) -> None:
-        """Encode a sorted batch and put it into the log, piece by piece."""
-        boundaries = self._boundaries
-        for start in range(0, batch.num_rows, PIECE_ROWS):
-            piece = batch.slice(start, PIECE_ROWS)
-            times = np.ascontiguousarray(times_of(piece, one.stream.time))
-            until = times // boundaries.advance * boundaries.advance + boundaries.size
-            self._admit_piece(one, times, one.encoder.encode(piece, until))
-
-    def _admit_piece(self, one: Source, times: npt.NDArray[np.int64], encoded: Encoded) -> None:
-        first, last = 0, len(times)
-        while first < last:
-            self._send_controls(one, int(times[first]))
-            done = admit(self._log.view, one.number, first, last, times.ctypes.data, encoded.addresses)
-            if done < 0:
-                raise _too_long(one)
-            first += done
-            if done == 0:
-                self._relieve()
-                wait_for_room(self._log.view, one.number, last - first, deadline_after(ROUND_NS))
-
-    def _send_controls(self, one: Source, time: int) -> None:
-        """Put the epochs that wait into the log, right before what comes at `time` (Paper: addSTRETCH)."""
-        while one.controls:
-            if stage_control(self._log.view, one.number, time, one.controls[0]) != 0:
-                return
-            one.controls.popleft()
+        """Put a sorted batch into the log, piece by piece."""
+        for piece in one.inlet.pieces(batch):
+            first, last = 0, len(piece.times)
+            while first < last:
+                done = one.inlet.admit(piece, first)
+                first += done
+                if done == 0:
+                    self._relieve()
+                    one.inlet.wait_for_room(last - first)
 
     def _advance(self, one: Source, timestamp: int) -> None:
         released: Any = one.arrivals.advance(timestamp, None)
@@ -184,20 +153,10 @@ class Sources:
 
     def _promise(self, one: Source) -> None:
         if one.arrivals.watermark > LOWEST:
-            self._send_controls(one, one.arrivals.watermark)
-            advance(self._log.view, one.number, 2 * one.arrivals.watermark)
+            one.inlet.promise(one.arrivals.watermark)
 
 
 def _checked(batch: pa.RecordBatch, one: Source) -> pa.RecordBatch:
     """Check the time column, as the reference engine does, before anything of the batch is taken."""
     check_times(batch, one.stream, one.number)
     return batch
-
-
-def _too_long(one: Source) -> JobError:
-    return JobError(
-        "a tuple does not fit into the buffer",
-        where=f"source {one.number}",
-        why="one of its lists is longer than half of the buffer's room for list items",
-        do="cut the list, or split the tuple",
-    )

@@ -8,8 +8,9 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from collections.abc import Sequence
 
-from stretch.epochs.layout import EPOCH, NOW, POOL_CELL, STATE_FULL, STOPPED
+from stretch.epochs.layout import EPOCH, HAS_WATERMARK, NOW, POOL_CELL, STATE_FULL, STOPPED, WATERMARK
 from stretch.epochs.worker import make_worker
 from stretch.errors import FunctionError, JobError, StretchError
 from stretch.native.outline import ViewBox
@@ -21,15 +22,23 @@ STOP_SECONDS = 5.0
 
 
 class Workers:
-    """The pool of one operator; `instances` run in the first epoch, which has been requested."""
+    """The pool of one operator; `instances` run in the first epoch, which has been requested.
 
-    def __init__(self, program: Program, memory: Memory, instances: range) -> None:
+    They begin with `watermark`, where they take over the state of others.
+    """
+
+    def __init__(
+        self, program: Program, memory: Memory, instances: Sequence[int], watermark: int | None = None
+    ) -> None:
         self._memory = memory
         self._name = program.plan.name
         self.failure: StretchError | None = None
         self._is_reported = False
         for instance in instances:
-            memory.epochs.workers[instance, EPOCH] = 0
+            row = memory.epochs.workers[instance]
+            row[EPOCH] = 0
+            if watermark is not None:
+                row[WATERMARK], row[HAS_WATERMARK] = watermark, 1
         stations = [memory.station(number) for number in range(memory.pool)]
         self._stations = [ViewBox(station) for station in stations]
         self._run = make_worker(program, stations[0])

@@ -1,0 +1,81 @@
+"""One slot of the log: rows of one source come in piece by piece, with the control entries that wait in between."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from stretch.buffer.ready_log import ReadyLog
+from stretch.buffer.ready_log_kernels import admit, advance, stage_control, wait_for_room
+from stretch.errors import JobError
+from stretch.native.waiting import deadline_after
+from stretch.operator.plan import Stream
+from stretch.runtime.compiled.admission import Encoded, Encoder
+from stretch.runtime.compiled.arrivals import times_of
+from stretch.windows.spec import Boundaries
+
+PIECE_ROWS = 4096
+ROUND_NS = 1_000_000  # how long a source that finds no room waits before it looks for control entries again
+
+
+class Piece(NamedTuple):
+    """Some rows of a source, sorted, as arrays."""
+
+    times: npt.NDArray[np.int64]
+    encoded: Encoded
+
+
+class Inlet:
+    """A slot of the log, used by one thread at a time; only `controls` may be appended to by any."""
+
+    def __init__(self, log: ReadyLog, number: int, stream: Stream, encoder: Encoder, boundaries: Boundaries) -> None:
+        self._log = log
+        self.number = number
+        self._time = stream.time
+        self._encoder = encoder
+        self._boundaries = boundaries
+        self.controls: deque[int] = deque()
+        """Epochs that wait for the source's next tuple or promise."""
+
+    def pieces(self, batch: pa.RecordBatch) -> Iterator[Piece]:
+        """Encode a sorted batch, piece by piece."""
+        size, step = self._boundaries.size, self._boundaries.advance
+        for start in range(0, batch.num_rows, PIECE_ROWS):
+            part = batch.slice(start, PIECE_ROWS)
+            times = np.ascontiguousarray(times_of(part, self._time))
+            yield Piece(times, self._encoder.encode(part, times // step * step + size))
+
+    def admit(self, piece: Piece, first: int) -> int:
+        """Put rows of a piece into the log, from `first` on, as far as there is room now; return how many."""
+        self._send_controls(int(piece.times[first]))
+        view, times = self._log.view, piece.times
+        done = admit(view, self.number, first, len(times), times.ctypes.data, piece.encoded.addresses)
+        if done < 0:
+            raise JobError(
+                "a tuple does not fit into the buffer",
+                where=f"source {self.number}",
+                why="one of its lists is longer than half of the buffer's room for list items",
+                do="cut the list, or split the tuple",
+            )
+        return done
+
+    def wait_for_room(self, rows: int) -> None:
+        """Wait a short while for room for so many rows."""
+        wait_for_room(self._log.view, self.number, rows, deadline_after(ROUND_NS))
+
+    def promise(self, time: int) -> None:
+        """Promise that nothing before `time` follows."""
+        self._send_controls(time)
+        advance(self._log.view, self.number, 2 * time)
+
+    def _send_controls(self, time: int) -> None:
+        """Put the epochs that wait into the log, right before what comes at `time` (Paper: addSTRETCH)."""
+        while self.controls:
+            if stage_control(self._log.view, self.number, time, self.controls[0]) != 0:
+                return
+            self.controls.popleft()
