@@ -19,6 +19,7 @@ from stretch.errors import (
     InputError,
     JobError,
     ReconfigurationError,
+    StateError,
     StretchError,
 )
 from stretch.metrics import Reconfiguration
@@ -49,6 +50,7 @@ __all__ = [
     "Operator",
     "Reconfiguration",
     "ReconfigurationError",
+    "StateError",
     "StretchError",
     "Window",
     "band",

@@ -71,3 +71,7 @@ class JobError(StretchError):
 
 class ReconfigurationError(StretchError):
     """A requested parallelism or mapping is not possible."""
+
+
+class StateError(StretchError):
+    """State that was written cannot be read, or does not fit what it is read for."""

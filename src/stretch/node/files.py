@@ -27,6 +27,8 @@ _TAIL = struct.Struct("<I")
 HEADER_BYTES_MAX = 1 << 30
 PIECE_BYTES = 1 << 22
 
+NEW_CHECKPOINT = "start with a new checkpoint, which begins with empty state"  # what to do if a log is of no use
+
 
 class DamagedFileError(Exception):
     """A file is not what was written; the text says why."""
@@ -51,6 +53,16 @@ def write_file(stream: pa.NativeFile, header: Mapping[str, Any], sections: Itera
         size += written
     stream.write(_TAIL.pack(crc))
     return size + _TAIL.size
+
+
+def rows_section(name: str, rows: pa.RecordBatch) -> Section:
+    """Return rows as a section, compressed."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
+        writer.write_batch(rows)
+    data = np.frombuffer(sink.getvalue(), np.uint8)
+    return Section(name, data.nbytes, lambda: iter([data]))
 
 
 class FileReader:
@@ -88,6 +100,15 @@ class FileReader:
             if got < len(piece):
                 raise DamagedFileError(f"it ends at least {len(piece) - got:,} bytes too early")
             self._crc = zlib.crc32(piece, self._crc)
+
+    def rows(self, name: str) -> pa.RecordBatch | None:
+        """Return the rows of the section that comes next; None if there is no such section."""
+        if name not in self.sizes:
+            return None
+        data = np.empty(self.sizes[name], np.uint8)
+        self.fill(data)
+        with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+            return reader.read_next_batch()
 
     def finish(self) -> None:
         """Raise DamagedFileError unless everything that was read is what was written."""

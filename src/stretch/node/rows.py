@@ -30,7 +30,7 @@ class Shape:
     def __init__(self, stream: Stream, kept: Iterable[str], source: str | None) -> None:
         self.stream = stream
         self.source = source
-        self._kept = sorted(set(kept) - {stream.time})
+        self.kept = sorted(set(kept) - {stream.time})
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch as rows, not sorted yet, or say what is wrong with it."""
@@ -38,9 +38,15 @@ class Shape:
         columns = {stream.time: check_times(batch, stream, stream.index)}
         if self.source is not None:
             columns[f"{self.source}:source"] = _sources(batch, self.source, where)
-        for name in self._kept:
+        for name in self.kept:
             columns[name] = read_column(batch, name, stream.schema[name], where)
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def adopt(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows that another shape has made, whose columns include those of this one."""
+        first = [self.stream.time] if self.source is None else [self.stream.time, f"{self.source}:source"]
+        columns = [*rows.columns[: len(first)], *(rows.column(name) for name in self.kept)]
+        return pa.RecordBatch.from_arrays(columns, names=[*first, *self.kept])
 
     def sort(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Return rows that arrived one part after another as one sorted batch; at least one part."""

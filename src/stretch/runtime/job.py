@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from stretch.errors import InputError, JobError, ReconfigurationError, a_kind
+from stretch.errors import InputError, JobError, a_kind
 from stretch.metrics import Reconfiguration
 from stretch.operator.spec import Mapping
+from stretch.runtime.arguments import instances_of
 from stretch.runtime.engine import Engine, Metrics
 from stretch.schema import Schema, schema_of, whole_number
 
@@ -91,7 +92,7 @@ class Job:
         than the one before. Until then the record's status is "waiting", and if the job ends first it stays so.
         """
         self._check_running()
-        chosen = _chosen(parallelism, instances, self.engine)
+        chosen = instances_of(parallelism, instances, self.engine)
         return self.engine.reconfigure(chosen, mapping)
 
     def results(self, wait: bool = True) -> pa.Table:
@@ -227,35 +228,3 @@ def _time_of(given: Any, is_timestamp: bool) -> int:
         why="the time column is a timestamp" if is_timestamp else "the time column is a long",
         do="pass a datetime, or an int: microseconds since 1970" if is_timestamp else "pass an int, in its units",
     )
-
-
-def _chosen(parallelism: Any, instances: Any, engine: Engine) -> list[int]:
-    """Return the instances that a change asks for."""
-    wanted = whole_number(engine.parallelism if parallelism is None else parallelism)
-    listed = range(wanted or 0) if instances is None else instances
-    numbers = [whole_number(number) for number in listed] if isinstance(listed, Iterable) else [None]
-    known = [number for number in numbers if number is not None]
-    if wanted is None or len(known) < len(numbers):
-        raise ReconfigurationError(
-            f"parallelism={parallelism!r}, instances={instances!r} is not a number and a list of numbers",
-            why="instances are numbered from 0 up, and parallelism is how many of them run",
-            do="pass parallelism=4, or instances=[0, 1, 2, 3]",
-        )
-    _check_instances(known, None if parallelism is None else wanted, engine.max_parallelism)
-    return known
-
-
-def _check_instances(instances: list[int], parallelism: int | None, pool: int) -> None:
-    if not instances or (parallelism is not None and parallelism != len(instances)):
-        raise ReconfigurationError(
-            f"parallelism={parallelism!r} with {len(instances)} instance(s) is not possible",
-            why="at least one instance has to run, and both must agree",
-            do="pass parallelism=... or instances=..., one is enough",
-        )
-    strangers = [number for number in instances if not 0 <= number < pool]
-    if strangers or len(set(instances)) != len(instances):
-        raise ReconfigurationError(
-            f"the instances {instances} are not possible",
-            why=f"the pool has {pool} instance(s), numbered from 0 to {pool - 1}, each of which runs once",
-            do="ask for fewer, or pass a larger max_parallelism to stretch.setup",
-        )

@@ -6,13 +6,12 @@ import time as wall_clock
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
-from stretch.duration import duration, ticks_for
 from stretch.errors import DefinitionError, JobError, a_kind
-from stretch.operator.plan import AnyOperator, Plan, check_operator, make_plan
+from stretch.operator.plan import AnyOperator, check_operator, make_plan
 from stretch.operator.spec import as_inputs
+from stretch.runtime.arguments import disorder_of, parallelism_of, seconds_of
 from stretch.runtime.compiled import CompiledEngine
 from stretch.runtime.engine import Engine
-from stretch.runtime.ingress import Disorder
 from stretch.runtime.job import Job
 from stretch.runtime.reference import EngineName, VirtualEngine, chain_engine, make_engine
 from stretch.schema import Schema, whole_number
@@ -55,7 +54,7 @@ def setup(
             why=f"the engines are {', '.join(map(repr, get_args(EngineName)))}",
             do="pass one of them, or leave it out",
         )
-    parallelism, pool = _check_parallelism(parallelism, max_parallelism)
+    parallelism, pool = parallelism_of(parallelism, max_parallelism)
     if upstream is not None:
         given = {
             "inputs": inputs is not None,
@@ -69,12 +68,12 @@ def setup(
         }
         return _chain(operator, upstream, parallelism, pool, resolution, [name for name in given if given[name]])
     counts = _source_counts(sources, operator)
-    idle_seconds = None if idle is None else _seconds(idle)
+    idle_seconds = None if idle is None else seconds_of(idle)
 
     def start(schemas: Sequence[Schema]) -> Engine:
         plan = make_plan(operator, schemas, time, resolution)
         streams = [stream for stream, count in zip(plan.streams, counts, strict=True) for _ in range(count)]
-        disorder = _disorder(watermark, plan)
+        disorder = disorder_of(watermark, plan)
         if engine == "compiled":
             return CompiledEngine(plan, streams, parallelism, pool, disorder, idle_seconds, clock)
         return make_engine(engine, plan, streams, parallelism, pool, disorder, idle_seconds, seed, clock)
@@ -128,26 +127,6 @@ def _never(schema: Schema | None) -> Engine:
     raise JobError("the job has no engine", why=f"it was made for {schema}", do="please report this")
 
 
-def _check_parallelism(parallelism: int, max_parallelism: int | None) -> tuple[int, int]:
-    for name, given in (("parallelism", parallelism), ("max_parallelism", max_parallelism)):
-        number = whole_number(given)
-        if (number is None or number < 1) and (given is not None or name == "parallelism"):
-            raise DefinitionError(
-                f"{name}={given!r} is not possible",
-                why="it is a number of instances, and at least one has to run",
-                do="pass a number from 1 up",
-            )
-    running = int(parallelism)
-    pool = running if max_parallelism is None else int(max_parallelism)
-    if pool < running:
-        raise DefinitionError(
-            f"parallelism={running} is above max_parallelism={pool}",
-            why="the pool has to hold all instances that run",
-            do="pass a larger max_parallelism; instances in the pool cost next to nothing",
-        )
-    return running, pool
-
-
 def _source_counts(sources: int | Sequence[int], operator: AnyOperator) -> list[int]:
     inputs = len(operator.inputs)
     listed = sources if isinstance(sources, Sequence) else [sources] * inputs
@@ -158,35 +137,4 @@ def _source_counts(sources: int | Sequence[int], operator: AnyOperator) -> list[
         f"{operator.name}: sources={sources!r} is not possible",
         why=f"there are {inputs} input(s), and each needs at least one source",
         do="pass one number for all inputs, or a list with one number per input",
-    )
-
-
-def _disorder(watermark: str | int | None, plan: Plan) -> Disorder:
-    if watermark is None or watermark == "explicit":
-        return None if watermark is None else "explicit"
-    first = plan.streams[0]
-    ticks = ticks_for(duration(watermark, "watermark"), first.time_type.is_timestamp, "watermark", first.time)
-    if ticks < 0:
-        raise DefinitionError(
-            f"watermark={watermark!r} is below zero",
-            why="it says how far back a tuple may be, and 0 is not at all",
-            do="pass a number from 0 up; leave it out if the sources are sorted",
-        )
-    return ticks
-
-
-def _seconds(idle: str) -> float:
-    length = duration(idle, "idle")
-    if isinstance(idle, str) and length.ticks:
-        return length.ticks / 1_000_000
-    if isinstance(idle, str):
-        raise DefinitionError(
-            f"idle={idle!r} is no time at all",
-            why="every source would be idle at once, and its tuples late",
-            do='pass a longer time, for example idle="5 seconds"',
-        )
-    raise DefinitionError(
-        f"idle={idle!r} does not say its unit",
-        why="it is a length of real time, not of event time",
-        do=f'write it as text, for example idle="{idle} seconds"',
     )

@@ -221,6 +221,10 @@ class Dictionary:
         control = self._view.control
         return int(control[LIVE] + min(control[TAKEN], control[ID_LIMIT]) - control[LOST])
 
+    def live_bytes(self) -> int:
+        """Return about how many bytes an image would have."""
+        return self.live_count() * 8 * (1 + RECORD_CELLS) + 8 * int(self._view.control[TEXT_END])
+
     def sweep_count(self) -> int:
         """Return how many sweeps there were."""
         return int(self._view.control[SWEEPS])

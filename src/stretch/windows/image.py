@@ -25,6 +25,7 @@ from stretch.windows.layout import (
     COUNT,
     DIRECTORY_WORDS,
     HEAP_END,
+    LIVE_WORDS,
     NO_TABLE,
     TAG,
     Shape,
@@ -79,7 +80,7 @@ def place_tables(tables: Tables, shape: Shape, listed: Longs) -> bool:
     records[places, CLASS] = listed[:, LISTED_CLASS]
     records[places, COUNT] = listed[:, LISTED_COUNT]
     records[places, BLOCK] = ends - (1 << listed[:, LISTED_CLASS])
-    tables.cells[HEAP_END] = end
+    tables.cells[HEAP_END] = tables.free[0, LIVE_WORDS] = end
     return True
 
 

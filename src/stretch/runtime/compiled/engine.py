@@ -30,6 +30,7 @@ from stretch.runtime.compiled.sources import Sources
 from stretch.runtime.compiled.workers import Workers
 from stretch.runtime.engine import Metrics
 from stretch.runtime.ingress import Disorder
+from stretch.windows.layout import LIVE_WORDS
 
 ROUND_NS = 2_000_000  # how long a thread waits for workers before it takes results out of their way
 
@@ -157,6 +158,12 @@ class CompiledEngine:
     def image(self) -> list[Section]:
         """Return the state; the engine is drained, and stays so until the sections have been read."""
         return sections_of(self.memory)
+
+    @property
+    def state_bytes(self) -> int:
+        """How much memory the state takes now: blocks of tables, and texts."""
+        live: int = self.memory.tables.free[:, LIVE_WORDS].sum()
+        return 8 * int(live) + self.memory.dictionary.live_bytes()
 
     @property
     def requested(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -75,12 +75,6 @@ def load(memory: Memory, sizes: Mapping[str, int], fill: Fill) -> None:
         left -= scatter(tables.heap, spans, part)
 
 
-def state_bytes(memory: Memory) -> int:
-    """Return how much memory the tables take now, and about as much a snapshot of them."""
-    listed = list_tables(memory.tables, memory.shape)
-    return 8 * spans_of(memory.tables, memory.shape, listed).words
-
-
 def _array(name: str, array: npt.NDArray[Any]) -> Section:
     return Section(name, array.nbytes, lambda: iter([array]))
 
