@@ -10,8 +10,8 @@ import stretch as st
 
 NAMES = """
 Aggregate DefinitionError FunctionError Input InputError Job JobError Join Map Metrics Operator Reconfiguration
-ReconfigurationError StretchError Window band count first hashtags input last max mean min pairs paper purge setup
-sliding store sum testing tumbling words
+ReconfigurationError StateError StretchError Window band count first hashtags input last max mean min pairs paper
+purge setup sliding store sum testing tumbling words
 """
 
 PAPER = "forwarder hedge longest_tweet longest_tweet_by_map paircount scale_join wordcount wordcount_aggregate"
@@ -43,7 +43,7 @@ PARAMETERS = {
     "Job.watermark": "self timestamp source",
     "Job.close": "self source",
     "Job.reconfigure": "self parallelism * instances mapping",
-    "Job.results": "self",
+    "Job.results": "self wait",
     "Job.late": "self source",
     "Job.finish": "self",
     "Job.stop": "self",
