@@ -123,14 +123,16 @@ def _compile_field(source: int, name: str, type_: Type, layout: Layout) -> tuple
 
         return id_field, np.int32(0)
     position = layout.position(name, Form.VALUE, dtype_of(type_))
-    if not type_.is_integer:
-        return _plain_field(source, position), dtype_of(type_)(0)
+    if type_.is_integer or type_.is_float:
+        # As the reference engine computes: at full width, whatever the column is.
+        wide = np.int64 if type_.is_integer else np.float64
 
-    @specialised
-    def int_field(inputs, index, time):  # type: ignore[no-untyped-def]
-        return (np.int64(inputs[source][position][index]),)
+        @specialised
+        def number_field(inputs, index, time):  # type: ignore[no-untyped-def]
+            return (wide(inputs[source][position][index]),)
 
-    return int_field, np.int64(0)
+        return number_field, wide(0)
+    return _plain_field(source, position), dtype_of(type_)(0)
 
 
 def _plain_field(source: int, position: int) -> Callable[..., Any]:
@@ -207,6 +209,20 @@ def compile_update(function: Callable[..., Any], record: Any, view: TupleView, o
             where=where_of(function),
             why="rows that are made while a window is open cannot be compiled yet",
             do='report them from output, or pass engine="reference" to stretch.setup',
+        )
+    return compiled
+
+
+def compile_match(function: Callable[..., Any], left: TupleView, right: TupleView, operator: str) -> Any:
+    """Compile `match(l, r)`; it tells whether two tuples belong together."""
+    compiled = user_function(function)
+    made = _return_type(compiled, function, (left.sample, right.sample), "match", operator)
+    if not isinstance(made, (types.Boolean, types.Integer, types.Float)):
+        raise DefinitionError(
+            f"{operator}: match makes {made}",
+            where=where_of(function),
+            why="it says whether two tuples belong together, true or false",
+            do="return the value of a comparison on every way through the function",
         )
     return compiled
 

@@ -1,0 +1,80 @@
+"""The memory of a scan: what is to be compared with what, and the pairs that were found.
+
+What
+    Rows of an input are known by their *number*, which only grows; the place of a row in the columns of its input is
+    `number & MASK`, the same for all inputs of a log. A *task* names probes, rows [PROBE_FIRST, PROBE_LAST) of one
+    input, and ranges of rows of the other, ascending and disjoint. Probe `PROBE_FIRST + i` meets those rows of the
+    ranges that lie in [lows[i], highs[i]); neither ever decreases from probe to probe.
+
+Invariants
+    J1  Hits are in the order (probe, row), each pair once, also over several calls for one task.
+    J2  A scan that returned FULL continues with the pair behind the last hit, once the hits were taken.
+
+Who writes what
+    Task and hits belong to one worker. Scans write `hits`, and of the task the cells from NEXT_PROBE on.
+
+Memory order
+    None here: that the rows of a task may be read was established by whoever filled it in.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from stretch.native import Cells, kernel
+
+OK: Final = 0
+FULL: Final = -1  # no room for another hit: take them, and call again
+
+# Cells of a task.
+MASK, PROBE_FIRST, PROBE_LAST, RANGES, NEXT_PROBE, NEXT_ROW, COMPARISONS, TASK_CELLS = range(8)
+
+# Cells of hits.
+COUNT, HITS_CELLS = range(2)
+
+FROM_THE_START: Final = -(1 << 62)  # a NEXT_ROW before every row
+
+
+class Task(NamedTuple):
+    """What is to be compared; see the module header."""
+
+    cells: Cells
+    lows: Cells  # by probe
+    highs: Cells
+    firsts: Cells  # by range
+    lasts: Cells
+
+
+class Hits(NamedTuple):
+    """Pairs that were found."""
+
+    cells: Cells
+    probes: Cells  # row numbers
+    rows: Cells
+
+
+def make_task(probes: int, ranges: int, capacity: int) -> Task:
+    """Reserve a task for up to so many probes and ranges, over rings of `capacity` rows, a power of two."""
+    task = Task(
+        np.zeros(TASK_CELLS, np.int64),
+        np.zeros(probes, np.int64),
+        np.zeros(probes, np.int64),
+        np.zeros(ranges, np.int64),
+        np.zeros(ranges, np.int64),
+    )
+    task.cells[MASK] = capacity - 1
+    return task
+
+
+def make_hits(capacity: int) -> Hits:
+    """Reserve room for so many pairs."""
+    return Hits(np.zeros(HITS_CELLS, np.int64), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64))
+
+
+@kernel
+def begin(task: Task) -> None:
+    """Make the next scan of a task start with its first probe."""
+    task.cells[NEXT_PROBE] = task.cells[PROBE_FIRST]
+    task.cells[NEXT_ROW] = FROM_THE_START
