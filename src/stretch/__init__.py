@@ -9,10 +9,12 @@ Layers, each of which knows only those to its right:
 | `windows` | windows, boundaries, key groups |
 | `buffer` | the tuple buffer's interface |
 | `reference` | the reference engine: the paper's model, single-stepped, the oracle |
+| `controllers` | who decides about the parallelism |
 | `runtime` | `setup` and `Job` |
 """
 
-from stretch import testing
+from stretch import controllers, testing
+from stretch.controllers import Controller, Decision, ThresholdController, elastic
 from stretch.errors import (
     DefinitionError,
     FunctionError,
@@ -22,7 +24,7 @@ from stretch.errors import (
     StateError,
     StretchError,
 )
-from stretch.metrics import Reconfiguration
+from stretch.metrics import Load, Reconfiguration
 from stretch.operator import paper
 from stretch.operator.aggregate import Aggregate, count, first, last, max, mean, min, sum
 from stretch.operator.bands import band
@@ -38,6 +40,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Aggregate",
+    "Controller",
+    "Decision",
     "DefinitionError",
     "FunctionError",
     "Input",
@@ -45,6 +49,7 @@ __all__ = [
     "Job",
     "JobError",
     "Join",
+    "Load",
     "Map",
     "Metrics",
     "Operator",
@@ -52,9 +57,12 @@ __all__ = [
     "ReconfigurationError",
     "StateError",
     "StretchError",
+    "ThresholdController",
     "Window",
     "band",
+    "controllers",
     "count",
+    "elastic",
     "first",
     "hashtags",
     "input",

@@ -242,6 +242,17 @@ FUNCTIONS = {
     "a key that is no group": lambda: run(operator(keys_are_groups=True)),
 }
 
+ELASTICITY = {
+    "no number of instances": lambda: st.elastic(0, 8),
+    "more instances at least than at most": lambda: st.elastic(4, 2),
+    "a controller that is none": lambda: st.elastic(1, 8, controller="threshold"),
+    "an interval without a unit": lambda: st.elastic(1, 8, interval=5),
+    "an interval that is too short": lambda: st.elastic(1, 8, interval="1 ms"),
+    "limits in percent": lambda: st.ThresholdController(upper=90),
+    "limits in the wrong order": lambda: st.ThresholdController(lower=0.8),
+    "a step of no instance": lambda: st.ThresholdController(step=0),
+}
+
 JOBS = {
     "results before the columns are known": lambda: st.setup(counting()).results(),
     "input to a chained job": lambda: st.setup(counting(keys=None), upstream=started()).add(visits()),
@@ -269,6 +280,7 @@ CASES = {
     **MAPPINGS,
     **INPUTS,
     **FUNCTIONS,
+    **ELASTICITY,
     **JOBS,
     **TESTING,
 }

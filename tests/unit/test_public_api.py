@@ -9,9 +9,9 @@ import pytest
 import stretch as st
 
 NAMES = """
-Aggregate DefinitionError FunctionError Input InputError Job JobError Join Map Metrics Operator Reconfiguration
-ReconfigurationError StateError StretchError Window band count first hashtags input last max mean min pairs paper
-purge setup sliding store sum testing tumbling words
+Aggregate Controller Decision DefinitionError FunctionError Input InputError Job JobError Join Load Map Metrics Operator
+Reconfiguration ReconfigurationError StateError StretchError ThresholdController Window band controllers count elastic
+first hashtags input last max mean min pairs paper purge setup sliding store sum testing tumbling words
 """
 
 PAPER = "forwarder hedge longest_tweet longest_tweet_by_map paircount scale_join wordcount wordcount_aggregate"
@@ -39,6 +39,9 @@ PARAMETERS = {
     "words": "column",
     "pairs": "column distance",
     "hashtags": "column",
+    "elastic": "minimum maximum controller interval",
+    "ThresholdController": "upper target lower cool_down step",
+    "ThresholdController.decide": "self load past",
     "Job.add": "self batch source",
     "Job.watermark": "self timestamp source",
     "Job.close": "self source",

@@ -3,6 +3,7 @@
 Depends on nothing but errors. Knows no engine: engines fill these records, controllers and users read them.
 """
 
+from stretch.metrics.load import Load, Reading, Work
 from stretch.metrics.reconfiguration import Progress, Reconfiguration, Status
 
-__all__ = ["Progress", "Reconfiguration", "Status"]
+__all__ = ["Load", "Progress", "Reading", "Reconfiguration", "Status", "Work"]
