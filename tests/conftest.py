@@ -1,4 +1,4 @@
-"""Settings that all tests share: how many random examples a property gets, and how they are chosen.
+"""What all tests share: a Spark session, and how many random examples a property gets, and how they are chosen.
 
 Choose a profile with the environment variable HYPOTHESIS_PROFILE:
 
@@ -11,7 +11,10 @@ A failure prints a line to paste above the test (`@reproduce_failure(...)`) that
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from stretch.spark.session import local_session
 
 settings.register_profile(
     "fast",
@@ -25,3 +28,23 @@ settings.register_profile("ci", settings.get_profile("fast"), derandomize=True, 
 settings.register_profile("thousand", settings.get_profile("fast"), max_examples=1_000)
 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "fast"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A small Spark session, one for all tests: it takes seconds to start."""
+    session = local_session(
+        "local[2,3]",
+        spark__driver__memory="1g",
+        spark__sql__shuffle__partitions="2",
+        spark__sql__warehouse__dir=str(tmp_path_factory.mktemp("warehouse")),
+    )
+    yield session
+    session.stop()
+
+
+def pytest_collection_modifyitems(items):
+    """Let one process of pytest-xdist run all tests of Spark, so that there is one session."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
