@@ -24,14 +24,13 @@ from stretch.errors import (
     StateError,
     StretchError,
 )
-from stretch.metrics import Load, Reconfiguration
+from stretch.metrics import Load, Metrics, Reconfiguration
 from stretch.operator import paper
 from stretch.operator.aggregate import Aggregate, count, first, last, max, mean, min, sum
 from stretch.operator.bands import band
 from stretch.operator.join import Join
 from stretch.operator.keys import hashtags, pairs, words
 from stretch.operator.spec import Input, Map, Operator, input, purge, store
-from stretch.runtime.engine import Metrics
 from stretch.runtime.job import Job
 from stretch.runtime.setup import setup
 from stretch.windows.spec import Window, sliding, tumbling

@@ -51,7 +51,10 @@ PARAMETERS = {
     "Job.finish": "self",
     "Job.stop": "self",
     "Job.metrics": "self",
-    "Metrics": "tuples_in late results parallelism reconfigurations duplicates_avoided copies bytes_moved",
+    "Metrics": (
+        "tuples_in late results parallelism reconfigurations duplicates_avoided copies bytes_moved read_ns watermark "
+        "pending results_pending blocked_ns instances latency records mapping updates state_bytes dictionary_bytes"
+    ),
 }
 
 

@@ -16,9 +16,8 @@ import pyarrow as pa
 
 from stretch.cli.text import WIDTH, Emphasis, clock, emphasis, table
 from stretch.cli.tweets import END, HOUR, START, tweets
-from stretch.metrics import Reconfiguration
+from stretch.metrics import Metrics, Reconfiguration
 from stretch.operator.paper import longest_tweet
-from stretch.runtime.engine import Metrics
 from stretch.runtime.job import Job
 from stretch.runtime.reference import EngineName
 from stretch.runtime.setup import setup

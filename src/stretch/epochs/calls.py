@@ -11,12 +11,13 @@ import numpy as np
 from stretch.buffer import ready_log_kernels as log_kernels
 from stretch.buffer.ready_log import ReadyLog, Source
 from stretch.buffer.rows import Column
-from stretch.epochs import kernels
+from stretch.epochs import kernels, measures
 from stretch.epochs.layout import make_epochs
 from stretch.native.outline import outlined, view_loader
 
 _log_at = view_loader(ReadyLog([[Column("any", np.int64)]], [Source()], 1, capacity=2, staging=2).view)
 _epochs_at = view_loader(make_epochs(1, 1))
+_measures_at = view_loader(measures.make_measures(1, 1, 1))
 
 
 @outlined
@@ -72,6 +73,12 @@ def note_next_epoch(epochs: int, worker: int, epoch: int, time: int) -> int:
 @outlined
 def switch_epoch(epochs: int, log: int, out: int, worker: int, position: int, time: int) -> int:
     return kernels.switch_epoch(_epochs_at(epochs), _log_at(log), _log_at(out), worker, position, time)
+
+
+@outlined
+def record_results(measured: int, worker: int, time: int, count: int) -> int:
+    measures.record_results(_measures_at(measured), worker, time, count)
+    return 0
 
 
 @outlined

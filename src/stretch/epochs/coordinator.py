@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -21,9 +22,11 @@ from stretch.epochs.layout import (
     Epochs,
 )
 from stretch.errors import ReconfigurationError
-from stretch.metrics import Progress, Reconfiguration, Status
+from stretch.metrics import Progress, Reconfiguration, ReconfigurationRecord, Status
 from stretch.native.atomics import load_acquire
 from stretch.native.system import now_ns
+
+CHANGES_KEPT = 2 * EPOCHS_MAX
 
 
 class EpochChange(Reconfiguration):
@@ -52,7 +55,8 @@ class Coordinator:
         self._epochs = epochs
         self.check = check
         self._lock = threading.Lock()
-        self.changes: list[EpochChange] = []
+        self.changes: deque[EpochChange] = deque(maxlen=CHANGES_KEPT)
+        self._switched_before = 0  # of the changes that are not kept
         self._next = 0
 
     @property
@@ -73,6 +77,12 @@ class Coordinator:
             change = self.changes[-1]
             return change.instances, tuple(self._epochs.mapping[change.epoch % EPOCHS_MAX].tolist())
 
+    def records(self) -> tuple[int, tuple[ReconfigurationRecord, ...]]:
+        """Return how many changes have taken effect, and the latest ones."""
+        with self._lock:
+            records = tuple(change.record() for change in self.changes if change.epoch > 0)
+            return self._switched_before + sum(record.status == "switched" for record in records), records
+
     def request(self, instances: Sequence[int], mapping: Sequence[int]) -> EpochChange:
         """Write the rows of a new epoch; announcing it is up to the sources."""
         with self._lock:
@@ -85,7 +95,7 @@ class Coordinator:
                 )
             row = number % EPOCHS_MAX
             if number >= EPOCHS_MAX:
-                self.changes[number - EPOCHS_MAX].finalise()
+                self.changes[-EPOCHS_MAX].finalise()
             self._epochs.mapping[row] = np.asarray(mapping, np.int32)
             self._epochs.members[row] = 0
             self._epochs.members[row, list(instances)] = 1
@@ -93,6 +103,8 @@ class Coordinator:
             self._epochs.progress[row, REQUESTED_NS] = now_ns()
             self._next += 1
             change = EpochChange(self, number, tuple(instances))
+            if len(self.changes) == CHANGES_KEPT:
+                self._switched_before += self.changes[0].status == "switched"
             self.changes.append(change)
             return change
 

@@ -43,11 +43,9 @@ POSITION: Final = 5  # of the next entry to read
 ENTRIES: Final = 6  # read so far
 RESULTS: Final = 7
 HANDLED: Final = 8  # tuples of which this worker had a key
-FIRST_OWNER: Final = 9  # tuples whose first key it had
 BUSY_NS: Final = 10
 WAIT_NS: Final = 11
-FAILED_WITH: Final = 12
-NOW: Final = 13  # time of the tuple or window at work, for errors
+NOW: Final = 13  # time of the results at work, or of the tuple that failed
 WORKER_WORDS: Final = 32
 
 # A handover.
@@ -79,7 +77,6 @@ OK: Final = 0
 STOPPED: Final = 1
 STATE_FULL: Final = 2
 TOO_MANY_KEYS: Final = 3
-USER_FAILED: Final = 4
 
 
 class Epochs(NamedTuple):

@@ -9,14 +9,16 @@ from stretch.windows.layout import Tables
 
 
 class Station(NamedTuple):
-    """Everything that a worker works with; `epochs`, `log` and `out` are addresses of view boxes."""
+    """Everything that a worker works with; `epochs`, `log`, `out` and `measures` are addresses of view boxes."""
 
     epochs: int
     log: int
     out: int
+    measures: int
     workers: Any  # epochs.workers
     mapping: Any
     stop: Any
+    updates: Any  # by key group, of this worker: its row in measures
     times: Any  # of the log
     refs: Any
     tables: Tables

@@ -55,11 +55,12 @@ def make_find_keys(program: Program, at: Any) -> Callable[..., int]:
 def make_apply_keys(program: Program, at: Any) -> Callable[..., int]:
     """Compile the update of tables `low` to `high` with the keys in scratch."""
     shape, step = program.shape, program.step
-    load_inputs, load_tables, load_scratch = at.inputs, at.tables, at.scratch
+    load_inputs, load_tables, load_scratch, load_updates = at.inputs, at.tables, at.scratch, at.updates
 
     @specialised
     def apply_keys(station, worker, low, high, count):  # type: ignore[no-untyped-def]
         inputs, tables, scratch = load_inputs(station), load_tables(station), load_scratch(station)
+        updates = load_updates(station)
         for table in range(low, high + 1):
             for index in range(count):
                 group = scratch.groups[index]
@@ -73,6 +74,7 @@ def make_apply_keys(program: Program, at: Any) -> Callable[..., int]:
                 if entry == HEAP_FULL:
                     return STATE_FULL
                 step(inputs, tables, entry, scratch.rows[index], scratch.times[index])
+                updates[group] += 1
         return OK
 
     return apply_keys

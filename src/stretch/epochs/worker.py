@@ -26,6 +26,7 @@ from stretch.epochs.calls import (
     join,
     note_next_epoch,
     ready_end,
+    record_results,
     release_to,
     report_speed,
     switch_epoch,
@@ -45,6 +46,7 @@ from stretch.epochs.layout import (
     OK,
     PENDING,
     POSITION,
+    RESULTS,
     STOPPED,
     SWITCH_AT,
     TOO_MANY_KEYS,
@@ -82,7 +84,7 @@ def make_worker(program: Program, sample: Station) -> Callable[[int, int], int]:
 def _make_worker(program: Program, sample: Station) -> Callable[[int, int], int]:
     at = field_loaders(sample)
     load_log, load_out, load_epochs = at.log, at.out, at.epochs
-    load_workers, load_stop = at.workers, at.stop
+    load_workers, load_stop, load_measures = at.workers, at.stop, at.measures
     process = _make_process(program, at)
 
     @specialised
@@ -107,7 +109,7 @@ def _make_worker(program: Program, sample: Station) -> Callable[[int, int], int]
                 if waited == WAIT_STOPPED:
                     return STOPPED
                 continue
-            last = min(ready_end(log), first + size)
+            last, results = min(ready_end(log), first + size), row[RESULTS]
             status = process(station, worker, first, last)
             if status != OK:
                 return status
@@ -117,13 +119,14 @@ def _make_worker(program: Program, sample: Station) -> Callable[[int, int], int]
             size = max(1, size // 2) if spent > BATCH_NS else min(BATCH_ENTRIES, 2 * size)
             row[BUSY_NS] += spent
             row[ENTRIES] += done
-            if row[EPOCH] == IN_POOL:
-                continue
-            if row[HAS_WATERMARK] != 0:
-                advance(out, worker, 2 * (row[WATERMARK] + 1))
-            release_to(log, worker, row[POSITION])
-            if done > 0:
-                report_speed(log, worker, spent, done)
+            if row[EPOCH] != IN_POOL:
+                if row[HAS_WATERMARK] != 0:
+                    advance(out, worker, 2 * (row[WATERMARK] + 1))
+                release_to(log, worker, row[POSITION])
+                if done > 0:
+                    report_speed(log, worker, spent, done)
+            if row[RESULTS] > results:
+                record_results(load_measures(station), worker, row[NOW], row[RESULTS] - results)
 
     return run
 

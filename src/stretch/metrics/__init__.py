@@ -3,7 +3,20 @@
 Depends on nothing but errors. Knows no engine: engines fill these records, controllers and users read them.
 """
 
+from stretch.metrics.latency import Latency
 from stretch.metrics.load import Load, Reading, Work
-from stretch.metrics.reconfiguration import Progress, Reconfiguration, Status
+from stretch.metrics.metrics import InstanceMetrics, Metrics
+from stretch.metrics.reconfiguration import Progress, Reconfiguration, ReconfigurationRecord, Status
 
-__all__ = ["Load", "Progress", "Reading", "Reconfiguration", "Status", "Work"]
+__all__ = [
+    "InstanceMetrics",
+    "Latency",
+    "Load",
+    "Metrics",
+    "Progress",
+    "Reading",
+    "Reconfiguration",
+    "ReconfigurationRecord",
+    "Status",
+    "Work",
+]

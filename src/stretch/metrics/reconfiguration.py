@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Status = Literal["waiting", "switched", "superseded"]
@@ -22,6 +23,20 @@ class Progress(NamedTuple):
     control_ns: int = 0
     barrier_ns: int = 0
     switched_ns: int = 0
+
+
+@dataclass(frozen=True)
+class ReconfigurationRecord:
+    """A change of parallelism or mapping as it was at some moment; see `Reconfiguration`."""
+
+    epoch: int
+    instances: tuple[int, ...]
+    status: Status
+    watermark: int | None
+    requested_ns: int
+    control_ms: float | None
+    barrier_ms: float | None
+    switched_ms: float | None
 
 
 class Reconfiguration(ABC):
@@ -84,6 +99,19 @@ class Reconfiguration(ABC):
             time.sleep(pause)
             pause = min(2 * pause, _PAUSE_SECONDS_MAX)
         return self.status == "switched"
+
+    def record(self) -> ReconfigurationRecord:
+        """Return what can be said now, as plain values."""
+        return ReconfigurationRecord(
+            self.epoch,
+            self.instances,
+            self.status,
+            self.watermark,
+            self.progress().requested_ns,
+            self.control_ms,
+            self.barrier_ms,
+            self.switched_ms,
+        )
 
     def __repr__(self) -> str:
         seen = self.progress()

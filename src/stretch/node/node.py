@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretch.errors import JobError
-from stretch.metrics import Reconfiguration
+from stretch.metrics import Metrics, Reconfiguration
 from stretch.node.files import rows_section
 from stretch.node.marks import LOWEST
 from stretch.node.order import Rows
@@ -34,7 +34,6 @@ from stretch.node.state_log import CommitRecord, StateLog
 from stretch.operator.plan import AnyOperator
 from stretch.operator.spec import Mapping
 from stretch.runtime.arguments import instances_of
-from stretch.runtime.engine import Metrics
 
 FILE_SECONDS = 0.001  # what it takes to open a file, about
 DELTAS_PER_SNAPSHOT = 2.0  # in seconds of processing per second of writing

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
-from stretch.metrics import Reconfiguration
+from stretch.metrics import Metrics, Reconfiguration
 from stretch.operator.plan import Plan
 from stretch.operator.spec import Mapping
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """What a job has done so far."""
-
-    tuples_in: int
-    late: int
-    results: int
-    parallelism: int
-    reconfigurations: int
-    duplicates_avoided: int
-    """Copies of tuples that shared-nothing parallelism would have made."""
-    copies: int = 0
-    """Copies of tuples that were made: 0 unless the engine is shared-nothing."""
-    bytes_moved: int = 0
-    """State that was serialised and moved for a change of parallelism: 0 unless the engine is shared-nothing."""
 
 
 class Engine(Protocol):

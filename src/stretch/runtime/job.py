@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from stretch.errors import InputError, JobError, a_kind
-from stretch.metrics import Reconfiguration
+from stretch.metrics import Metrics, Reconfiguration
 from stretch.operator.spec import Mapping
 from stretch.runtime.arguments import instances_of
-from stretch.runtime.engine import Engine, Metrics
+from stretch.runtime.engine import Engine
 from stretch.schema import Schema, schema_of, whole_number
 
 _Result = TypeVar("_Result")

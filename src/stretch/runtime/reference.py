@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from stretch.buffer.api import EntryKind
-from stretch.metrics import Progress, Reconfiguration
+from stretch.metrics import InstanceMetrics, Metrics, Progress, Reconfiguration
 from stretch.operator.plan import Plan, Stream
 from stretch.operator.spec import Mapping
 from stretch.reference.buffer import ReferenceBuffer
@@ -17,7 +17,6 @@ from stretch.reference.control import ControlQueues
 from stretch.reference.scheduler import Scheduler
 from stretch.reference.shared_nothing import SharedNothing
 from stretch.reference.virtual import EGRESS, Epoch, VirtualSharedNothing
-from stretch.runtime.engine import Metrics
 from stretch.runtime.ingress import Disorder
 from stretch.runtime.sources import Sources
 from stretch.schema import rows_to_table
@@ -141,6 +140,9 @@ class VirtualEngine(ReferenceEngine):
 
     def metrics(self) -> Metrics:
         operator = self.operator
+        epoch = operator.latest_epoch
+        marks = (operator.instances[number].watermark for number in epoch.instances)
+        reached = [mark for mark in marks if mark is not None]
         return Metrics(
             tuples_in=0 if self.sources is None else self.sources.tuples_in,
             late=0 if self.sources is None else self.sources.late_count,
@@ -148,6 +150,13 @@ class VirtualEngine(ReferenceEngine):
             parallelism=len(operator.latest_epoch.instances),
             reconfigurations=len(operator.switches),
             duplicates_avoided=operator.counts.duplicates_avoided,
+            read_ns=monotonic_ns(),
+            watermark=min(reached) if len(reached) == len(epoch.instances) else None,
+            instances=tuple(
+                InstanceMetrics(is_active=number in epoch.instances) for number in range(len(operator.instances))
+            ),
+            records=tuple(VirtualReconfiguration(self, each).record() for each in operator.requested),
+            mapping=epoch.mapping,
         )
 
 
@@ -186,6 +195,10 @@ class SharedNothingEngine(ReferenceEngine):
             duplicates_avoided=0,
             copies=self.operator.copies,
             bytes_moved=self.operator.bytes_moved,
+            read_ns=monotonic_ns(),
+            instances=tuple(
+                InstanceMetrics(is_active=number in self.operator.active) for number in range(self.max_parallelism)
+            ),
         )
 
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from stretch.buffer.ready_log_kernels import merge_now, ready_end, wait_for_readers
 from stretch.epochs.coordinator import Coordinator, EpochChange
-from stretch.epochs.layout import BUSY_NS, HANDLED, RESULTS
+from stretch.epochs.layout import BUSY_NS
+from stretch.metrics import Metrics
 from stretch.native.waiting import WAIT_AGAIN, deadline_after
 from stretch.operator.plan import Plan, Stream
 from stretch.operator.program import compile_plan
@@ -25,12 +26,11 @@ from stretch.runtime.compiled.feed import feed
 from stretch.runtime.compiled.image import Section, sections_of
 from stretch.runtime.compiled.inlet import Inlet
 from stretch.runtime.compiled.memory import Memory
+from stretch.runtime.compiled.readings import read_metrics, state_bytes
 from stretch.runtime.compiled.results import Results
 from stretch.runtime.compiled.sources import Sources
 from stretch.runtime.compiled.workers import Workers
-from stretch.runtime.engine import Metrics
 from stretch.runtime.ingress import Disorder
-from stretch.windows.layout import LIVE_WORDS
 
 ROUND_NS = 2_000_000  # how long a thread waits for workers before it takes results out of their way
 
@@ -68,7 +68,9 @@ class CompiledEngine:
         encoders = [
             Encoder(s, program.layouts[s.index], memory.dictionary, f"source {n}") for n, s in enumerate(streams)
         ]
-        self._inlets = [Inlet(memory.log, n, s, encoders[n], plan.boundaries) for n, s in enumerate(streams)]
+        self._inlets = [
+            Inlet(memory.log, memory.measures, n, s, encoders[n], plan.boundaries) for n, s in enumerate(streams)
+        ]
         self._sources = Sources(streams, self._inlets, memory.log, disorder, idle_seconds, clock, self._relieve)
         self._coordinator = Coordinator(memory.epochs, self._is_going_on)
         begin = begin or Begin(tuple(range(parallelism)))
@@ -128,15 +130,7 @@ class CompiledEngine:
         self._workers.stop()
 
     def metrics(self) -> Metrics:
-        epochs = self.memory.epochs
-        return Metrics(
-            tuples_in=self._sources.tuples_in,
-            late=self._sources.late_count,
-            results=int(epochs.workers[:, RESULTS].sum()),
-            parallelism=int(epochs.members[self._coordinator.latest_epoch % len(epochs.members)].sum()),
-            reconfigurations=sum(change.status == "switched" for change in self._coordinator.changes),
-            duplicates_avoided=max(0, int(epochs.workers[:, HANDLED].sum()) - self._sources.tuples_in),
-        )
+        return read_metrics(self.memory, self._sources, self._coordinator)
 
     # --- What a node asks for: it brings rows in order, and keeps the state
 
@@ -162,8 +156,7 @@ class CompiledEngine:
     @property
     def state_bytes(self) -> int:
         """How much memory the state takes now: blocks of tables, and texts."""
-        live: int = self.memory.tables.free[:, LIVE_WORDS].sum()
-        return 8 * int(live) + self.memory.dictionary.live_bytes()
+        return state_bytes(self.memory) + self.memory.dictionary.live_bytes()
 
     @property
     def requested(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from stretch.buffer.ready_log import ReadyLog
 from stretch.buffer.ready_log_kernels import admit, advance, stage_control, wait_for_room
+from stretch.epochs.measures import Measures, note_arrival
 from stretch.errors import JobError
 from stretch.native.waiting import deadline_after
 from stretch.operator.plan import Stream
@@ -33,8 +34,17 @@ class Piece(NamedTuple):
 class Inlet:
     """A slot of the log, used by one thread at a time; only `controls` may be appended to by any."""
 
-    def __init__(self, log: ReadyLog, number: int, stream: Stream, encoder: Encoder, boundaries: Boundaries) -> None:
+    def __init__(
+        self,
+        log: ReadyLog,
+        measures: Measures,
+        number: int,
+        stream: Stream,
+        encoder: Encoder,
+        boundaries: Boundaries,
+    ) -> None:
         self._log = log
+        self._measures = measures
         self.number = number
         self._time = stream.time
         self._encoder = encoder
@@ -43,11 +53,12 @@ class Inlet:
         """Epochs that wait for the source's next tuple or promise."""
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[Piece]:
-        """Encode a sorted batch, piece by piece."""
+        """Encode a sorted batch, piece by piece: a piece arrives when it is asked for."""
         size, step = self._boundaries.size, self._boundaries.advance
         for start in range(0, batch.num_rows, PIECE_ROWS):
             part = batch.slice(start, PIECE_ROWS)
             times = np.ascontiguousarray(times_of(part, self._time))
+            note_arrival(self._measures, self.number, int(times[0]))
             yield Piece(times, self._encoder.encode(part, times // step * step + size))
 
     def admit(self, piece: Piece, first: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from stretch.buffer.ready_log import ReadyLog, Source
 from stretch.buffer.rows import Column
 from stretch.epochs.layout import make_epochs
+from stretch.epochs.measures import make_measures
 from stretch.epochs.station import Station
 from stretch.native.memory import reserve
 from stretch.native.outline import ViewBox
@@ -36,6 +37,7 @@ class Memory:
         ]
         outputs = [Column(name, dtype) for result in program.results for name, dtype in result.arrays()]
         self.epochs = make_epochs(program.shape.groups, pool)
+        self.measures = make_measures(program.shape.groups, pool, len(streams))
         stop = self.epochs.stop
         sources = [Source(stream.index, number) for number, stream in enumerate(streams)]
         self.log = ReadyLog(columns, sources, pool, stop=stop)
@@ -49,7 +51,7 @@ class Memory:
             self.dictionary.hashes.view(np.int64),
             program.record,
         )
-        self._boxes = [ViewBox(view) for view in (self.epochs, self.log.view, self.out.view)]
+        self._boxes = [ViewBox(view) for view in (self.epochs, self.log.view, self.out.view, self.measures)]
 
     def station(self, number: int) -> Station:
         """Return what one worker works with."""
@@ -58,9 +60,11 @@ class Memory:
             epochs=self._boxes[0].address,
             log=self._boxes[1].address,
             out=self._boxes[2].address,
+            measures=self._boxes[3].address,
             workers=self.epochs.workers,
             mapping=self.epochs.mapping,
             stop=self.epochs.stop,
+            updates=self.measures.updates[number],
             times=self.log.view.times,
             refs=self.log.view.refs,
             tables=self.tables,

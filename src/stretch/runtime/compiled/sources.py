@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from stretch.buffer.ready_log import ReadyLog
+from stretch.native.system import now_ns
 from stretch.operator.plan import Stream
 from stretch.runtime.compiled.arrivals import LOWEST, Arrivals
 from stretch.runtime.compiled.inlet import Inlet
@@ -53,6 +54,7 @@ class Sources:
         self._relieve = relieve
         self.all = [Source(*each, disorder, clock()) for each in zip(inlets, streams, strict=True)]
         self.tuples_in = 0
+        self.blocked_ns = 0
         log.add_sources(range(len(self.all)))
 
     @property
@@ -137,8 +139,10 @@ class Sources:
                 done = one.inlet.admit(piece, first)
                 first += done
                 if done == 0:
+                    begun = now_ns()
                     self._relieve()
                     one.inlet.wait_for_room(last - first)
+                    self.blocked_ns += now_ns() - begun
 
     def _advance(self, one: Source, timestamp: int) -> None:
         released: Any = one.arrivals.advance(timestamp, None)
