@@ -13,6 +13,7 @@ Layers, each of which knows only those to its right:
 | `runtime` | `setup` and `Job` |
 """
 
+import stretch.spark  # noqa: F401 - operators run on DataFrames; Spark itself is imported when one does
 from stretch import controllers, testing
 from stretch.controllers import Controller, Decision, ThresholdController, elastic
 from stretch.errors import (

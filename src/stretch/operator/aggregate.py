@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from stretch.errors import DefinitionError, a_kind
+from stretch.operator.frames import OnFrames
 from stretch.operator.keys import KeySpec, checked_keys, key_columns
 from stretch.operator.reduction import Reduction
 from stretch.operator.spec import Mapping, Operator, as_inputs, checked_groups, checked_name, checked_window
@@ -15,7 +16,7 @@ from stretch.windows.groups import GROUP_COUNT
 from stretch.windows.spec import Boundaries, Window
 
 
-class Aggregate:
+class Aggregate(OnFrames):
     """Aggregate the tuples of each window and key with ready-made functions (Paper: A+).
 
     Rows carry the key columns and one column per aggregate; a list column as `keys` gives a tuple several keys.

@@ -12,6 +12,7 @@ from stretch.duration import duration
 from stretch.errors import DefinitionError
 from stretch.operator import pairing as how_to
 from stretch.operator.bands import bind_match
+from stretch.operator.frames import OnFrames
 from stretch.operator.keys import KeySpec, bind_keys
 from stretch.operator.meeting import Interval, Meeting, meeting_of
 from stretch.operator.pairing import How, Pairing
@@ -33,7 +34,7 @@ from stretch.windows.spec import Boundaries, Window, sliding
 BLOCK_COUNT = 1000  # the paper's number of keys
 
 
-class Join:
+class Join(OnFrames):
     """Report the pairs of tuples, one from each input, that meet and for which `match(l, r)` holds.
 
     - `window`: tuples meet that share a window; or `before`, `after`: a right tuple meets a left one if it is at most

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stretch.errors import DefinitionError, a_kind
+from stretch.operator.frames import OnFrames
 from stretch.operator.keys import KeySpec, checked_keys
 from stretch.operator.reduction import Reduction
 from stretch.schema import Schema, parse_schema, whole_number, zero_of
@@ -50,7 +51,7 @@ def as_inputs(inputs: Any) -> tuple[Input, ...]:
     )
 
 
-class Operator:
+class Operator(OnFrames):
     """A windowed stateful operator over any number of keys per tuple (Paper: O+).
 
     With one input, functions get the window instance `w`; with several, the tuple of one instance per input, and
@@ -184,7 +185,7 @@ def named(role: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-class Map:
+class Map(OnFrames):
     """A stateless operator: `function(t)` yields any number of rows, each with the tuple's timestamp (Paper: M)."""
 
     def __init__(
