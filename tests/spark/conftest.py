@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from stretch.spark import java
+from stretch.spark.session import local_session
 
 
 def pytest_collection_modifyitems(items):
@@ -20,21 +20,13 @@ def spark(tmp_path_factory):
     """A small local Spark whose tasks are tried again; all operators share Python workers, which compile but once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
-        java.prepare()
-        from pyspark.sql import SparkSession
-
-        session = (
-            SparkSession.builder.master("local[2,4]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.host", "127.0.0.1")
-            .config("spark.sql.session.timeZone", "UTC")
-            .getOrCreate()
+        session = local_session(
+            "local[2,4]",
+            spark__log__level="OFF",
+            spark__sql__shuffle__partitions="2",
+            spark__ui__showConsoleProgress="false",
+            spark__sql__warehouse__dir=str(tmp_path_factory.mktemp("warehouse")),
         )
-        session.sparkContext.setLogLevel("OFF")
         session.sparkContext.environment["STRETCH_POOL"] = "tests"
         yield session
         session.stop()
