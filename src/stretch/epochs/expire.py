@@ -10,7 +10,6 @@ from stretch.epochs.report import NOTHING_SKIPPED, make_report_entries
 from stretch.native.jit import specialised
 from stretch.operator.program import Program
 from stretch.windows.kernels import (
-    code_of,
     copy_table,
     drop_table,
     find_or_create,
@@ -144,7 +143,7 @@ def _make_report_two(program: Program, at: Any, report_entries: Callable[..., in
             other = block + number * shape.entry_words
             key = heap[other]
             second = heap[other + 1] if shape.key_words == 2 else 0
-            slot = find_slot(tables, shape, into, into_class, key, second, code_of(tables, shape, key, second))
+            slot = find_slot(tables, shape, into, into_class, key, second)
             if tables.slots[slot] != 0:
                 merge(tables, into + (tables.slots[slot] - 1) * shape.entry_words, other)
                 heap[merged + (number >> 6)] |= 1 << (number & 63)
@@ -188,8 +187,7 @@ def _make_merge_tables(program: Program) -> Callable[..., bool]:
                 key, second = tables.heap[other], 0
                 if shape.key_words == 2:
                     second = tables.heap[other + 1]
-                code = code_of(tables, shape, key, second)
-                at = find_or_create(tables, shape, worker, record, key, second, code)
+                at = find_or_create(tables, shape, worker, record, key, second)
                 merge(tables, at, other)
         return True
 

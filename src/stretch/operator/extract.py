@@ -3,6 +3,7 @@
 Each maker returns `extract(inputs, tables, mapping, worker, index, time, scratch, count) -> count`, which appends the
 keys of row `index` to the scratch arrays from `count` on, or returns FULL and leaves them as they were. The hash of a
 text was computed when it was interned; a worker looks it up, and drops what is not its own before any further work.
+A list's keys are written first and counted if they are the worker's own: which of them are, no processor can foresee.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from stretch.native.hashing import group_of, hash_int, hash_next, with_hash
 from stretch.native.jit import specialised
 
 FULL: Final = -1
-SCRATCH_KEYS: Final = 1 << 13
+SCRATCH_KEYS: Final = 1 << 16
 
 Extract = Callable[..., int]
 
@@ -27,7 +28,6 @@ class Scratch(NamedTuple):
 
     keys: npt.NDArray[np.int64]
     seconds: npt.NDArray[np.int64]  # the second part of two-word keys
-    codes: npt.NDArray[np.int64]  # hashes
     groups: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
     times: npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ class Scratch(NamedTuple):
 
 def make_scratch() -> Scratch:
     """Allocate the scratch arrays of one worker."""
-    arrays: list[Any] = [np.zeros(SCRATCH_KEYS, np.int64) for _ in range(6)]
+    arrays: list[Any] = [np.zeros(SCRATCH_KEYS, np.int64) for _ in range(5)]
     seen, first = np.zeros(SCRATCH_KEYS, np.uint64), np.zeros(SCRATCH_KEYS, np.int64)
     return Scratch._make([*arrays, seen, first])
 
@@ -50,18 +50,16 @@ def make_extract_ids(source: int, column: int, groups: int) -> Extract:
         row = inputs[source][column]
         start = np.int64(row.starts[index])
         length = np.int64(row.lengths[index])
-        if count + length > SCRATCH_KEYS:
+        if count + length >= SCRATCH_KEYS:
             return FULL
         for item in range(start, start + length):
             key = np.int64(row.items[item])
             code = tables.hashes[key]
             group = group_of(code, groups)
-            if mapping[group] == worker:
-                scratch.keys[count] = with_hash(key, code)
-                scratch.codes[count] = code
-                scratch.groups[count] = group
-                scratch.rows[count] = index
-                count += 1
+            scratch.keys[count] = with_hash(key, code)
+            scratch.groups[count] = group
+            scratch.rows[count] = index
+            count += mapping[group] == worker
         return count
 
     return extract
@@ -79,7 +77,6 @@ def make_extract_id(source: int, column: int, groups: int) -> Extract:
         group = group_of(code, groups)
         if mapping[group] == worker:
             scratch.keys[count] = with_hash(key, code)
-            scratch.codes[count] = code
             scratch.groups[count] = group
             scratch.rows[count] = index
             count += 1
@@ -100,7 +97,6 @@ def make_extract_int(source: int, column: int, groups: int) -> Extract:
         group = group_of(code, groups)
         if mapping[group] == worker:
             scratch.keys[count] = key
-            scratch.codes[count] = code
             scratch.groups[count] = group
             scratch.rows[count] = index
             count += 1
@@ -117,7 +113,7 @@ def make_extract_ints(source: int, column: int, groups: int, distinct: bool) -> 
         row = inputs[source][column]
         start = np.int64(row.starts[index])
         length = np.int64(row.lengths[index])
-        if count + length > SCRATCH_KEYS:
+        if count + length >= SCRATCH_KEYS:
             return FULL
         first = count
         for item in range(start, start + length):
@@ -133,7 +129,6 @@ def make_extract_ints(source: int, column: int, groups: int, distinct: bool) -> 
                         is_new = False
             if is_new:
                 scratch.keys[count] = key
-                scratch.codes[count] = code
                 scratch.groups[count] = group
                 scratch.rows[count] = index
                 count += 1
@@ -144,7 +139,6 @@ def make_extract_ints(source: int, column: int, groups: int, distinct: bool) -> 
 
 def make_extract_nothing(groups: int) -> Extract:
     """There is one key for everything: the int 0 stands for the empty tuple, in the group of that tuple."""
-    code_of_nothing = 0
     group_of_nothing = 0 % groups
 
     @specialised(inline=True)
@@ -153,7 +147,6 @@ def make_extract_nothing(groups: int) -> Extract:
             return FULL
         if mapping[group_of_nothing] == worker:
             scratch.keys[count] = 0
-            scratch.codes[count] = code_of_nothing
             scratch.groups[count] = group_of_nothing
             scratch.rows[count] = index
             count += 1
@@ -176,7 +169,7 @@ def make_extract_pairs(source: int, column: int, distance: int | None, groups: i
         start = np.int64(row.starts[index])
         length = np.int64(row.lengths[index])
         words = (length + 63) >> 6
-        if count + length * min(length, reach) > SCRATCH_KEYS or length * words > SCRATCH_KEYS:
+        if count + length * min(length, reach) >= SCRATCH_KEYS or length * words > SCRATCH_KEYS:
             return FULL
         items = row.items
         if distinct:
@@ -195,20 +188,17 @@ def make_extract_pairs(source: int, column: int, distance: int | None, groups: i
                 right = np.int64(items[start + j])
                 code = hash_next(begun, tables.hashes[right])
                 group = group_of(code, groups)
-                if mapping[group] != worker:
-                    continue
+                is_own = mapping[group] == worker
                 if distinct:
                     other = scratch.first[j]
                     word = scratch.first[i] * words + (other >> 6)
                     bit = np.uint64(1) << np.uint64(other & 63)
-                    if scratch.seen[word] & bit:
-                        continue
+                    is_own &= scratch.seen[word] & bit == 0
                     scratch.seen[word] |= bit
                 scratch.keys[count] = right << 32 | left
-                scratch.codes[count] = code
                 scratch.groups[count] = group
                 scratch.rows[count] = index
-                count += 1
+                count += is_own
         return count
 
     return extract
@@ -224,7 +214,6 @@ def make_extract_every_group(groups: int) -> Extract:
         for group in range(groups):
             if mapping[group] == worker:
                 scratch.keys[count] = group
-                scratch.codes[count] = hash_int(group)
                 scratch.groups[count] = group
                 scratch.rows[count] = index
                 count += 1
@@ -247,15 +236,13 @@ def make_extract_function(build: Any, keys: Any, to_words: Any, groups: int, dis
             is_new = True
             if distinct:
                 for before in range(first, count):
-                    is_same = scratch.codes[before] == code and scratch.keys[before] == key
-                    if is_same and scratch.seconds[before] == second:
+                    if scratch.keys[before] == key and scratch.seconds[before] == second:
                         is_new = False
             if is_new:
                 if count == SCRATCH_KEYS:
                     return FULL
                 scratch.keys[count] = key
                 scratch.seconds[count] = second
-                scratch.codes[count] = code
                 scratch.groups[count] = group
                 scratch.rows[count] = index
                 count += 1
@@ -276,7 +263,6 @@ def make_extract_one(build: Any, keys: Any, to_words: Any, groups: int) -> Extra
         if mapping[group] == worker:
             scratch.keys[count] = key
             scratch.seconds[count] = second
-            scratch.codes[count] = code
             scratch.groups[count] = group
             scratch.rows[count] = index
             count += 1

@@ -6,8 +6,9 @@ The caller owns the group that it names; nothing here waits or is atomic except 
 from __future__ import annotations
 
 from stretch.native.atomics import fetch_add
-from stretch.native.hashing import hash_int, hash_next
+from stretch.native.hashing import scatter
 from stretch.native.jit import kernel
+from stretch.native.prefetch import prefetch
 from stretch.windows.layout import (
     BLOCK,
     CHUNK_CLASS,
@@ -18,10 +19,7 @@ from stretch.windows.layout import (
     COUNT,
     DIRECTORY_WORDS,
     HEAP_END,
-    KEY_GROUP,
     KEY_ID,
-    KEY_ID_PAIR,
-    KEY_INT,
     LIVE_WORDS,
     NO_TABLE,
     TAG,
@@ -126,28 +124,24 @@ def drop_table(tables: Tables, shape: Shape, worker: int, group: int, pane: int)
 
 
 @kernel(inline=True)
-def code_of(tables: Tables, shape: Shape, key: int, second: int) -> int:
-    """Return the hash of a key; the upper half, by which slots go, where the key holds only that."""
+def code_of(shape: Shape, key: int, second: int) -> int:
+    """Return what slots go by: bits of the key alone, so that no hash of a text is looked up for it."""
     if shape.key_kind == KEY_ID:
         return key
-    if shape.key_kind == KEY_ID_PAIR:
-        return hash_next(hash_next(2, tables.hashes[key & 0xFFFFFFFF]), tables.hashes[key >> 32])
-    if shape.key_kind == KEY_INT or shape.key_kind == KEY_GROUP:
-        return hash_int(key)
-    return hash_next(hash_next(2, hash_int(key)), hash_int(second))
+    if shape.key_words == 2:
+        return scatter(scatter(key) ^ second)
+    return scatter(key)
 
 
 @kernel(inline=True)
-def find_slot(tables: Tables, shape: Shape, block: int, size_class: int, key: int, second: int, code: int) -> int:
-    """Search a key; return its slot, which is empty if the key is not there. `code` is the key's hash.
-
-    The group is the low bits of the hash, so slots go by its high bits.
-    """
+def find_slot(tables: Tables, shape: Shape, block: int, size_class: int, key: int, second: int) -> int:
+    """Search a key; return its slot, which is empty if the key is not there."""
     words = 1 << size_class
     index_words = words >> shape.index_shift
     index = 2 * (block + words - index_words)
     mask = 2 * index_words - 1
-    slot = (code >> 32) & mask
+    # The upper half: in a key that is an id, the lower half of the hash is gone, and chose the group.
+    slot = (code_of(shape, key, second) >> 32) & mask
     while True:
         number = tables.slots[index + slot]
         if number == 0:
@@ -156,6 +150,31 @@ def find_slot(tables: Tables, shape: Shape, block: int, size_class: int, key: in
         if tables.heap[at] == key and (shape.key_words == 1 or tables.heap[at + 1] == second):
             return index + slot
         slot = (slot + 1) & mask
+
+
+@kernel(inline=True)
+def prefetch_slot(tables: Tables, shape: Shape, record: int, pane: int, key: int, second: int) -> None:
+    """Ask for the slot at which the search of a key will begin."""
+    directory = tables.directory
+    if directory[record + TAG] == pane:
+        prefetch(tables.slots, _first_slot(shape, directory[record + BLOCK], directory[record + CLASS], key, second))
+
+
+@kernel(inline=True)
+def prefetch_entry(tables: Tables, shape: Shape, record: int, pane: int, key: int, second: int) -> None:
+    """Ask for the entry that the search of a key will look at first; its slot has been asked for."""
+    directory = tables.directory
+    if directory[record + TAG] == pane:
+        block = directory[record + BLOCK]
+        number = tables.slots[_first_slot(shape, block, directory[record + CLASS], key, second)]
+        prefetch(tables.heap, block + (number - 1) * shape.entry_words)
+
+
+@kernel(inline=True)
+def _first_slot(shape: Shape, block: int, size_class: int, key: int, second: int) -> int:
+    words = 1 << size_class
+    index_words = words >> shape.index_shift
+    return 2 * (block + words - index_words) + ((code_of(shape, key, second) >> 32) & (2 * index_words - 1))
 
 
 @kernel
@@ -169,17 +188,16 @@ def copy_table(tables: Tables, shape: Shape, source: int, count: int, block: int
         at = block + number * shape.entry_words
         key = tables.heap[at]
         second = tables.heap[at + 1] if shape.key_words == 2 else 0
-        code = code_of(tables, shape, key, second)
-        tables.slots[_empty_slot(tables, shape, block, size_class, code)] = number + 1
+        tables.slots[_empty_slot(tables, shape, block, size_class, key, second)] = number + 1
 
 
 @kernel(inline=True)
-def _empty_slot(tables: Tables, shape: Shape, block: int, size_class: int, code: int) -> int:
+def _empty_slot(tables: Tables, shape: Shape, block: int, size_class: int, key: int, second: int) -> int:
     words = 1 << size_class
     index_words = words >> shape.index_shift
     index = 2 * (block + words - index_words)
     mask = 2 * index_words - 1
-    slot = (code >> 32) & mask
+    slot = (code_of(shape, key, second) >> 32) & mask
     while tables.slots[index + slot] != 0:
         slot = (slot + 1) & mask
     return index + slot
@@ -201,10 +219,10 @@ def grow_table(tables: Tables, shape: Shape, worker: int, record: int) -> bool:
 
 
 @kernel(inline=True)
-def find_or_create(tables: Tables, shape: Shape, worker: int, record: int, key: int, second: int, code: int) -> int:
+def find_or_create(tables: Tables, shape: Shape, worker: int, record: int, key: int, second: int) -> int:
     """Return where the entry of a key starts, made from the template if there is none, or HEAP_FULL."""
     directory = tables.directory
-    slot = find_slot(tables, shape, directory[record + BLOCK], directory[record + CLASS], key, second, code)
+    slot = find_slot(tables, shape, directory[record + BLOCK], directory[record + CLASS], key, second)
     number = tables.slots[slot]
     if number != 0:
         return directory[record + BLOCK] + (number - 1) * shape.entry_words
@@ -212,7 +230,7 @@ def find_or_create(tables: Tables, shape: Shape, worker: int, record: int, key: 
     if count == capacity_of(shape, directory[record + CLASS]):
         if not grow_table(tables, shape, worker, record):
             return HEAP_FULL
-        slot = _empty_slot(tables, shape, directory[record + BLOCK], directory[record + CLASS], code)
+        slot = _empty_slot(tables, shape, directory[record + BLOCK], directory[record + CLASS], key, second)
     tables.slots[slot] = count + 1
     directory[record + COUNT] = count + 1
     at = directory[record + BLOCK] + count * shape.entry_words
