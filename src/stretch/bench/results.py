@@ -1,13 +1,16 @@
-"""What is done with results: kept until the clock has stopped, or added up and let go at once."""
+"""What is done with results: kept until the clock has stopped, or added up, timed and let go at once."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import numpy as np
 import pyarrow as pa
 
 from stretch.bench.digest import Digest, add_up, digest
+from stretch.bench.streams import span_of
+from stretch.errors import InputError
 
 _COUNT = -1  # the last column of all results here
 
@@ -68,6 +71,40 @@ class PerWindow:
     def windows(self, start: int) -> dict[int, tuple[int, int]]:
         """Return rows and sum of counts by right boundary, counted from `start`."""
         return {right - start: (rows, self._totals[right]) for right, rows in self._rows.items()}
+
+
+class Timed:
+    """Adds up results, and notes how long after the tweet that completed their window they came.
+
+    That is the first tweet at or after the right boundary; it counts from when it was due, not from when it got in.
+    """
+
+    def __init__(self, table: pa.Table, start: int, rate: float, begun: float) -> None:
+        self.rows = 0
+        self._times = table["ts"].to_numpy()
+        self._span = span_of(self._times)
+        self._start, self._rate, self._begun = start, rate, begun
+        self._windows: list[tuple[int, int, float]] = []  # right boundary, rows, when they came
+
+    def __call__(self, results: pa.Table) -> None:
+        now = time.perf_counter()
+        self.rows += results.num_rows
+        rights, rows = np.unique(results["ts"].to_numpy(), return_counts=True)
+        self._windows += zip(rights.tolist(), rows.tolist(), [now] * len(rows), strict=True)
+
+    def latencies_ms(self, tweets: int) -> tuple[float, float]:
+        """Return the median and the 99th percentile over the rows, without those that only the end completed."""
+        rights, rows, came = (np.array(values) for values in zip(*self._windows, strict=True))
+        cycles, within = np.divmod(rights - self._start, self._span)
+        completing = cycles * len(self._times) + np.searchsorted(self._times, within)
+        late = came - (self._begun + completing / self._rate)
+        counted = completing < tweets
+        order = np.argsort(late[counted])
+        late, below = late[counted][order], np.cumsum(rows[counted][order])
+        if len(late) == 0:
+            raise InputError("no window ended while tweets flowed", why="there were too few", do="play more")
+        median, high = (float(late[np.searchsorted(below, below[-1] * share)]) for share in (0.50, 0.99))
+        return 1e3 * median, 1e3 * high
 
 
 def _times(batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -23,13 +23,21 @@ def dealt(table: pa.Table, start: int, sources: int, batch_rows: int = BATCH_ROW
 
 
 def cycled(
-    table: pa.Table, start: int, stop: threading.Event, rate: float | None = None, batch_rows: int = BATCH_ROWS
+    table: pa.Table,
+    start: int,
+    stop: threading.Event,
+    rate: float | None = None,
+    batch_rows: int = BATCH_ROWS,
+    begun: float | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the tweets from `start` on, over and over with later times; at `rate` tweets per second, or at once."""
+    """Yield the tweets from `start` on, over and over with later times; at `rate` tweets per second, or at once.
+
+    The first one is due at `begun`, or when it is asked for.
+    """
     batch = table.combine_chunks().to_batches()[0]
     times = batch.column("ts").to_numpy()
-    span = round_up(int(times[-1]) + 1)
-    done, begun = 0, time.perf_counter()
+    span = span_of(times)
+    done, begun = 0, begun if begun is not None else time.perf_counter()
     while not stop.is_set():
         due = batch_rows if rate is None else min(batch_rows, int((time.perf_counter() - begun) * rate) - done)
         if due <= 0:
@@ -57,6 +65,11 @@ def first_of_cycle(table: pa.Table, start: int, count: int, batch_rows: int = BA
 def shifted(table: pa.Table, start: int) -> pa.Table:
     """Return the tweets with later times."""
     return table.set_column(0, "ts", pa.array(np.asarray(table["ts"].to_numpy()) + start))
+
+
+def span_of(times: np.ndarray[tuple[int], np.dtype[np.int64]]) -> int:
+    """Return how much later each cycle of tweets is than the one before."""
+    return round_up(int(times[-1]) + 1)
 
 
 def round_up(time: int) -> int:

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Measure; 0 whether goals are reached or not."""
     bench = import_module(f"stretch.bench.{options.name}")
-    report: Report = bench.run(bench.QUICK if options.quick else bench.FULL, _Progress())
+    report: Report = bench.run(bench.QUICK if options.quick else bench.FULL, Progress())
     print(shown(report))
     if options.json is not None:
         options.json.write_text(report.to_json(), encoding="utf-8")
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-class _Progress:
+class Progress:
     """Says on stderr what a bench is at, and since when."""
 
     def __init__(self) -> None:

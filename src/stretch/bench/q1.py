@@ -1,0 +1,233 @@
+"""Q1: words, and pairs of words up to 3 (L) or 10 (M) apart or all (H), counted in windows of two minutes by one.
+
+Throughput is the highest rate that a static parallelism sustains. Latency is measured at 70 % of it, from when the
+tweet that completes a window was due until a result of the window was read. A word that a tweet has twice counts twice
+here, as in the usual Flink job, which sends a copy per word; every contestant counts the same, and reads all results.
+
+VSN shares one log and one window state among its instances. SN is the same compiled engine with a log and a state per
+instance: a router hashes the keys of each tweet and copies it to every instance that owns one of them. Flink copies per
+key. The shaded range of the paper's figure (parallelism of the Map) is not varied: the Map here has the parallelism of
+the rest.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from statistics import median
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from stretch.bench import flink
+from stretch.bench.data import make_tweets
+from stretch.bench.report import Plot, Report, Say
+from stretch.bench.results import Summed, Timed
+from stretch.bench.rig import Rig
+from stretch.bench.streams import ADVANCE, WINDOW, cycled, dealt
+from stretch.operator.aggregate import Aggregate, count
+from stretch.operator.keys import KeySpec, pairs, words
+from stretch.runtime.reference import EngineName
+from stretch.windows.spec import sliding
+
+HELP = "Q1: word count and pair count L, M, H over parallelism: throughput and latency of VSN, SN and Apache Flink"
+
+LOAD = 0.7
+RATIO_GOALS = {"wordcount": 7, "paircount L": 15, "paircount M": 20, "paircount H": 25}
+LATENCY_GOAL = 0.1  # of Flink's
+FLINK_AT = 2  # the parallelism of Flink that goals are relative to
+VSN = "stretch (VSN)"
+
+DISTANCES: dict[str, int | None] = {"wordcount": 0, "paircount L": 3, "paircount M": 10, "paircount H": None}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    tweets: int
+    flink_tweets: tuple[int, ...]  # by workload: Flink takes longer, and its rate does not depend on it
+    repetitions: int
+    parallelisms: tuple[int, ...]
+    paced_seconds: float
+    workloads: tuple[str, ...] = tuple(DISTANCES)
+    warm_up: int = 5_000
+    seed: int = 0
+
+
+FULL = Size(400_000, (200_000, 60_000, 30_000, 30_000), 5, (1, 2, 4, 8), 3.0)
+QUICK = Size(60_000, (40_000, 12_000, 6_000, 6_000), 2, (1, 2), 1.0)
+
+
+class Run(NamedTuple):
+    """One repetition: as fast as it goes, or at a load."""
+
+    rate: float
+    results: int
+    total: int
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+
+
+Runs = dict[str, dict[int, list[Run]]]
+"""By contestant and parallelism."""
+
+
+def run(size: Size, say: Say, engine: EngineName = "compiled") -> Report:
+    """Measure it."""
+    report = Report("q1")
+    say(f"making {size.tweets:,} tweets")
+    table = make_tweets(size.tweets, size.seed).table
+    with ExitStack() as stack:
+        rival = None
+        reason = flink.missing()
+        if reason is None:
+            say(f"starting Flink {flink.version()}")
+            rival = stack.enter_context(flink.Flink())
+        else:
+            report.notes.append(reason)
+            say(reason)
+        for workload, flink_tweets in zip(size.workloads, size.flink_tweets, strict=False):
+            contest = _Contest(workload, size, table, engine, flink_tweets, rival, report, say)
+            with contest.rig:
+                contest.measure()
+    return report
+
+
+def operator_of(workload: str) -> Aggregate:
+    """Return the ready-made aggregate that counts what a workload counts."""
+    distance = DISTANCES[workload]
+    keys: KeySpec = words("text") if distance == 0 else pairs("text", distance)
+    return Aggregate(window=sliding(WINDOW, ADVANCE), keys=keys, count=count(), occurrences=True, name="count")
+
+
+class _Contest:
+    """One workload: everybody at every parallelism, in turns."""
+
+    def __init__(
+        self,
+        workload: str,
+        size: Size,
+        table: pa.Table,
+        engine: EngineName,
+        flink_tweets: int,
+        rival: flink.Flink | None,
+        report: Report,
+        say: Say,
+    ) -> None:
+        self._workload, self._size, self._table = workload, size, table
+        self._rival, self._flink_tweets = rival, flink_tweets
+        self._report, self._say = report, say
+        self.rig = Rig(operator_of(workload), sources=1, max_parallelism=max(size.parallelisms), engine=engine)
+
+    def measure(self) -> None:
+        """Measure the highest rates, then latencies at a share of them."""
+        self._say(f"{self._workload}: compiling")
+        self.rig.warm_up(self._table.slice(0, self._size.warm_up), self._size.parallelisms)
+        if self._rival is not None:
+            self._flink(FLINK_AT, flink.PROMPT, self._flink_tweets // 4)  # its compiler, too, has to warm up
+        fast: Runs = {}
+        for repetition in range(1, self._size.repetitions + 1):
+            for parallelism in self._size.parallelisms:
+                self._note(fast, VSN, parallelism, repetition, self._vsn(parallelism))
+                for settings in self._settings(parallelism):
+                    run = self._flink(parallelism, settings, self._flink_tweets)
+                    self._note(fast, settings.name, parallelism, repetition, run)
+        loaded: Runs = {}
+        for name, by_parallelism in fast.items():
+            for parallelism, runs in by_parallelism.items():
+                rate = LOAD * median(run.rate for run in runs)
+                self._note(loaded, name, parallelism, 1, self._at_load(name, parallelism, rate), at_load=True)
+        self._report_all(fast, loaded)
+
+    def _settings(self, parallelism: int) -> tuple[flink.Settings, ...]:
+        if self._rival is None:
+            return ()
+        return (flink.PROMPT, flink.DEFAULT) if parallelism == FLINK_AT else (flink.PROMPT,)
+
+    def _at_load(self, name: str, parallelism: int, rate: float) -> Run:
+        if name == VSN:
+            return self._vsn_at(parallelism, rate)
+        settings = flink.PROMPT if name == flink.PROMPT.name else flink.DEFAULT
+        tweets = min(self._table.num_rows, max(self._flink_tweets, int(rate * self._size.paced_seconds)))
+        return self._flink(parallelism, settings, tweets, rate)
+
+    def _vsn(self, parallelism: int) -> Run:
+        self.rig.resize(parallelism)
+        results = Summed()
+        play = self.rig.play(dealt(self._table, self.rig.start, 1), results)
+        return Run(play.tweets / play.seconds, results.rows, results.total)
+
+    def _vsn_at(self, parallelism: int, rate: float) -> Run:
+        self.rig.resize(parallelism)
+        stop, start, begun = threading.Event(), self.rig.start, time.perf_counter()
+        results = Timed(self._table, start, rate, begun)
+
+        def wait() -> None:
+            time.sleep(self._size.paced_seconds)
+            stop.set()
+
+        play = self.rig.play([cycled(self._table, start, stop, rate, begun=begun)], results, wait)
+        return Run(play.tweets / play.seconds, results.rows, 0, *results.latencies_ms(play.tweets))
+
+    def _flink(self, parallelism: int, settings: flink.Settings, tweets: int, rate: float = 0) -> Run:
+        assert self._rival is not None
+        answer = self._rival.count(
+            self._rival.keep_tweets(self._table),
+            tweets,
+            parallelism=parallelism,
+            window=(WINDOW, ADVANCE),
+            distance=DISTANCES[self._workload],
+            rate=rate,
+            settings=settings,
+        )
+        return Run(tweets / answer.seconds, answer.results, answer.total, answer.p50_ms, answer.p99_ms)
+
+    def _note(self, runs: Runs, name: str, parallelism: int, repetition: int, run: Run, at_load: bool = False) -> None:
+        runs.setdefault(name, {}).setdefault(parallelism, []).append(run)
+        load = f"{LOAD:.0%} load" if at_load else "full speed"
+        late = "" if run.p50_ms is None else f", p50 {run.p50_ms:.1f} ms"
+        self._say(f"{self._workload}, {load}, {name}, parallelism {parallelism}: {run.rate:,.0f} tweets/s{late}")
+        about = {"load": load, "parallelism": parallelism, "repetition": repetition}
+        self._report.add_run(f"{self._workload}, {name}", **about, **run._asdict())
+
+    def _report_all(self, fast: Runs, loaded: Runs) -> None:
+        report, workload = self._report, self._workload
+        rates = {name: {p: [run.rate for run in runs] for p, runs in by.items()} for name, by in fast.items()}
+        report.plots.append(Plot(f"{workload}: throughput", "parallelism", "tweets/s", rates, is_logarithmic=True))
+        late = {
+            name: {p: [run.p50_ms for run in runs if run.p50_ms is not None] for p, runs in by.items()}
+            for name, by in loaded.items()
+        }
+        report.plots.append(
+            Plot(f"{workload}: median latency at {LOAD:.0%} load", "parallelism", "ms", late, is_logarithmic=True)
+        )
+        best = max(rates[VSN], key=lambda parallelism: median(rates[VSN][parallelism]))
+        report.add(f"{workload}: {VSN}, parallelism {best}", median(rates[VSN][best]), "tweets/s")
+        report.add(f"{workload}: {VSN}, p50 latency at {LOAD:.0%} load", late[VSN][best][0], "ms")
+        if self._rival is None:
+            return
+        for settings in (flink.PROMPT, flink.DEFAULT):
+            theirs = rates[settings.name][FLINK_AT]
+            report.add(f"{workload}: {settings.name}, parallelism {FLINK_AT}", median(theirs), "tweets/s")
+            ratio = median(one / other for one, other in zip(rates[VSN][best], theirs, strict=True))
+            goal = RATIO_GOALS[workload] if settings is flink.PROMPT else None
+            report.add(f"{workload}: ratio to {settings.name}", ratio, "x", at_least=goal)
+            flink_late = late[settings.name][FLINK_AT][0]
+            report.add(f"{workload}: {settings.name}, p50 latency at {LOAD:.0%} load", flink_late, "ms")
+            if settings is flink.PROMPT:
+                share = late[VSN][best][0] / flink_late
+                report.add(f"{workload}: p50 latency relative to Flink's", share, "x", at_most=LATENCY_GOAL)
+        self._check(fast)
+
+    def _check(self, fast: Runs) -> None:
+        """Count the tweets that Flink counted, too: results and their sum have to be equal."""
+        results = Summed()
+        self.rig.play(dealt(self._table.slice(0, self._flink_tweets), self.rig.start, 1), results)
+        theirs = {
+            (r.results, r.total) for name, by in fast.items() if name != VSN for runs in by.values() for r in runs
+        }
+        wrong = len(theirs - {(results.rows, results.total)})
+        self._report.add(f"{self._workload}: counts of Flink that differ from ours", wrong, "counts", at_most=0)
