@@ -10,6 +10,7 @@ A failure prints a line to paste above the test (`@reproduce_failure(...)`) that
 """
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,21 +31,26 @@ settings.register_profile("thousand", settings.get_profile("fast"), max_examples
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "fast"))
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    """A small Spark session, one for all tests: it takes seconds to start."""
-    session = local_session(
-        "local[2,3]",
-        spark__driver__memory="1g",
-        spark__sql__shuffle__partitions="2",
-        spark__sql__warehouse__dir=str(tmp_path_factory.mktemp("warehouse")),
-    )
-    yield session
-    session.stop()
-
-
 def pytest_collection_modifyitems(items):
-    """Let one process of pytest-xdist run all tests of Spark, so that there is one session."""
+    """Keep the tests that need Spark in one process, so that it is started once."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.timeout(600))  # the first one starts Spark, and a worker that compiles
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A small local Spark whose tasks are tried again; all operators share Python workers, which compile but once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        session = local_session(
+            "local[2,4]",
+            spark__log__level="OFF",
+            spark__sql__shuffle__partitions="2",
+            spark__ui__showConsoleProgress="false",
+            spark__sql__warehouse__dir=str(tmp_path_factory.mktemp("warehouse")),
+        )
+        session.sparkContext.environment["STRETCH_POOL"] = "tests"
+        yield session
+        session.stop()
