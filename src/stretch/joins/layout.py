@@ -19,7 +19,7 @@ Memory order
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,12 @@ from stretch.native import Cells, kernel
 OK: Final = 0
 FULL: Final = -1  # no room for another hit: take them, and call again
 
-# Cells of a task.
-MASK, PROBE_FIRST, PROBE_LAST, RANGES, NEXT_PROBE, NEXT_ROW, COMPARISONS, TASK_CELLS = range(8)
+TILE: Final = 16  # probes that go over a block together
+BLOCK: Final = 2048  # rows: two columns of 4 bytes take a third of a first-level cache
+BANDS_MAX: Final = 8
+
+# Cells of a task. IS_DENSE: a tile had more hits than there is room for, so probes go one by one.
+MASK, PROBE_FIRST, PROBE_LAST, RANGES, NEXT_PROBE, NEXT_ROW, IS_DENSE, COMPARISONS, TASK_CELLS = range(9)
 
 # Cells of hits.
 COUNT, HITS_CELLS = range(2)
@@ -48,29 +52,39 @@ class Task(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """Pairs that were found."""
+    """Pairs that were found, and what a scan keeps in mind while it looks for those of one tile."""
 
     cells: Cells
     probes: Cells  # row numbers
     rows: Cells
+    found_probes: Cells  # pairs of the tile, by block: numbers within the tile,
+    found_rows: Cells  # and row numbers
+    lows: Cells  # by probe of the tile
+    highs: Cells
+    starts: Cells
+    ints: Any  # (TILE, 2 * BANDS_MAX): what bands are compared with, where columns are ints
+    floats: Any  # the same, where they are floats
+    mask: Any  # one byte per row of a block: not 0 where it may match
+    words: Any  # the same memory, eight rows at a time
 
 
 def make_task(probes: int, ranges: int, capacity: int) -> Task:
     """Reserve a task for up to so many probes and ranges, over rings of `capacity` rows, a power of two."""
-    task = Task(
-        np.zeros(TASK_CELLS, np.int64),
-        np.zeros(probes, np.int64),
-        np.zeros(probes, np.int64),
-        np.zeros(ranges, np.int64),
-        np.zeros(ranges, np.int64),
-    )
+    task = Task(*(np.zeros(size, np.int64) for size in (TASK_CELLS, probes, probes, ranges, ranges)))
     task.cells[MASK] = capacity - 1
     return task
 
 
 def make_hits(capacity: int) -> Hits:
     """Reserve room for so many pairs."""
-    return Hits(np.zeros(HITS_CELLS, np.int64), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64))
+    words = np.zeros(BLOCK // 8 + 1, np.int64)
+    return Hits(
+        *(np.zeros(size, np.int64) for size in (HITS_CELLS, *[capacity] * 4, TILE, TILE, TILE + 1)),
+        ints=np.zeros((TILE, 2 * BANDS_MAX), np.int64),
+        floats=np.zeros((TILE, 2 * BANDS_MAX), np.float64),
+        mask=words.view(np.uint8),
+        words=words,
+    )
 
 
 @kernel
@@ -78,3 +92,4 @@ def begin(task: Task) -> None:
     """Make the next scan of a task start with its first probe."""
     task.cells[NEXT_PROBE] = task.cells[PROBE_FIRST]
     task.cells[NEXT_ROW] = FROM_THE_START
+    task.cells[IS_DENSE] = 0

@@ -1,16 +1,19 @@
-"""Predicates compiled: `matches(inputs, left, right)` for the places of two rows, as exact as the reference engine.
+"""Predicates compiled, as exact as the reference engine: ints are 64 bits wide and floats doubles, whatever the columns
+are; a text is its id; a band is false where a column is null.
 
-Ints are 64 bits wide and floats doubles, whatever the columns are; a text is its id; a band is false where a column is
-null.
+What a predicate reads of a row is loaded first, by `load[input](inputs, place)`, so that a loop over rows loads that of
+its probe once; `holds(left, right)` compares.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from stretch.joins.implied import implied_bands
+from stretch.joins.layout import BANDS_MAX
 from stretch.native.jit import specialised
 from stretch.operator.bands import All, Band, Match, Predicate
 from stretch.operator.columns import Form, Layout, dtype_of
@@ -18,74 +21,126 @@ from stretch.operator.compile import compile_match, compile_view
 from stretch.operator.fingerprint import names_used
 from stretch.operator.plan import Stream
 
-Matches = Callable[[Any, int, int], bool]
+Load = Callable[[Any, int], Any]
+
+
+class Matches(NamedTuple):
+    """A compiled predicate; see the module header."""
+
+    load: tuple[Load, Load]
+    holds: Callable[[Any, Any], bool]
 
 
 def compile_matches(
     match: Match | None, streams: Sequence[Stream], layouts: Sequence[Layout], operator: str
 ) -> Matches:
     """Compile a predicate bound to the columns of both inputs; None holds for every pair."""
-    joined = _always
-    for part in reversed(parts_of(match)):
+    joined = Matches((_nothing, _nothing), _always)
+    for part in reversed(_parts_of(match)):
         compile_part = _compile_band if isinstance(part, Band) else _compile_function
         joined = _both(compile_part(part, streams, layouts, operator), joined)
     return joined
 
 
-def parts_of(match: Match | None) -> tuple[Match, ...]:
+def bands_of(match: Match | None, streams: Sequence[Stream]) -> tuple[Band, ...]:
+    """Return bands that hold for every pair that matches: those that are declared, and those that functions imply."""
+    found: dict[Band, None] = {}
+    for part in _parts_of(match):
+        found |= dict.fromkeys([part] if isinstance(part, Band) else implied_bands(part, streams))
+    return tuple(found)[:BANDS_MAX]
+
+
+def stored_column(stream: Stream, layout: Layout, name: str) -> tuple[int, Any]:
+    """Return where the values of a column that a band compares are, and their type; of a text its ids."""
+    type_ = stream.schema[name]
+    form, dtype = (Form.ID, np.int32) if type_.name == "string" else (Form.VALUE, dtype_of(type_))
+    return layout.position(name, form, dtype), np.dtype(dtype)
+
+
+def compile_value(stream: Stream, layout: Layout, name: str) -> Load:
+    """Return how a number of a row is read, at full width."""
+    source, (position, dtype) = stream.index, stored_column(stream, layout, name)
+    wide = np.float64 if dtype.kind == "f" else np.int64
+
+    @specialised(inline=True)
+    def value(inputs, place):  # type: ignore[no-untyped-def]
+        return wide(inputs[source][position][place])
+
+    return value
+
+
+def _parts_of(match: Match | None) -> tuple[Match, ...]:
     """Return the predicates that all have to hold."""
     if match is None:
         return ()
     if isinstance(match, All):
-        return tuple(each for part in match.parts for each in parts_of(part))
+        return tuple(each for part in match.parts for each in _parts_of(part))
     return match.parts if isinstance(match, Predicate) else (match,)
 
 
-@specialised
-def _always(inputs, left, right):  # type: ignore[no-untyped-def]
+@specialised(inline=True)
+def _nothing(inputs, place):  # type: ignore[no-untyped-def]
+    return ()
+
+
+@specialised(inline=True)
+def _always(left, right):  # type: ignore[no-untyped-def]
     return True
 
 
-def _both(first: Matches, second: Matches) -> Matches:
-    @specialised
-    def matches(inputs, left, right):  # type: ignore[no-untyped-def]
-        return first(inputs, left, right) and second(inputs, left, right)
+def _both(first: Matches, others: Matches) -> Matches:
+    one_holds, others_hold = first.holds, others.holds
 
-    return matches
+    def loading(one: Load, rest: Load) -> Load:
+        @specialised(inline=True)
+        def load(inputs, place):  # type: ignore[no-untyped-def]
+            return (one(inputs, place), rest(inputs, place))
+
+        return load
+
+    @specialised(inline=True)
+    def holds(left, right):  # type: ignore[no-untyped-def]
+        return one_holds(left[0], right[0]) and others_hold(left[1], right[1])
+
+    loads = tuple(map(loading, first.load, others.load))
+    return Matches((loads[0], loads[1]), holds)
 
 
 def _compile_function(function: Any, streams: Sequence[Stream], layouts: Sequence[Layout], operator: str) -> Matches:
     used = names_used(function)
     views = [compile_view(stream, layout, used) for stream, layout in zip(streams, layouts, strict=True)]
     compiled = compile_match(function, views[0], views[1], operator)
-    build_left, build_right = views[0].build, views[1].build
-    left_time, right_time = (
-        compile_time(stream, layout, used) for stream, layout in zip(streams, layouts, strict=True)
-    )
 
-    @specialised
-    def matches(inputs, left, right):  # type: ignore[no-untyped-def]
-        l = build_left(inputs, left, left_time(inputs, left))
-        r = build_right(inputs, right, right_time(inputs, right))
-        return bool(compiled(l, r))
+    def loading(side: int) -> Load:
+        build, time_of = views[side].build, _compile_time(streams[side], layouts[side], used)
 
-    return matches
+        @specialised(inline=True)
+        def load(inputs, place):  # type: ignore[no-untyped-def]
+            return build(inputs, place, time_of(inputs, place))
+
+        return load
+
+    @specialised(inline=True)
+    def holds(left, right):  # type: ignore[no-untyped-def]
+        return bool(compiled(left, right))
+
+    return Matches((loading(0), loading(1)), holds)
 
 
-def compile_time(stream: Stream, layout: Layout, used: set[str]) -> Callable[[Any, int], int]:
+def _compile_time(stream: Stream, layout: Layout, used: set[str]) -> Load:
     """Return how a function gets the time of a row: from its column, or not at all if it does not ask."""
     if not used & {"timestamp", stream.time}:
         return _no_time
     source, position = stream.index, layout.position(stream.time, Form.VALUE, np.int64)
 
-    @specialised
+    @specialised(inline=True)
     def time(inputs, place):  # type: ignore[no-untyped-def]
         return inputs[source][position][place]
 
     return time
 
 
-@specialised
+@specialised(inline=True)
 def _no_time(inputs, place):  # type: ignore[no-untyped-def]
     return 0
 
@@ -93,51 +148,20 @@ def _no_time(inputs, place):  # type: ignore[no-untyped-def]
 def _compile_band(band: Any, streams: Sequence[Stream], layouts: Sequence[Layout], operator: str) -> Matches:
     del operator
     below, above = band.below, band.above
-    left_of, right_of = (
-        _compile_value(stream, layout, name)
-        for stream, layout, name in zip(streams, layouts, (band.left, band.right), strict=True)
-    )
-    left_valid, right_valid = (
-        _compile_valid(stream, layout, name)
-        for stream, layout, name in zip(streams, layouts, (band.left, band.right), strict=True)
-    )
 
-    @specialised
-    def matches(inputs, left, right):  # type: ignore[no-untyped-def]
-        distance = right_of(inputs, right) - left_of(inputs, left)
-        is_near = -below <= distance and distance <= above
-        return is_near and left_valid(inputs, left) and right_valid(inputs, right)
+    def loading(side: int, name: str) -> Load:
+        value = compile_value(streams[side], layouts[side], name)
+        source, position = side, layouts[side].position(name, Form.VALID, np.uint8)
 
-    return matches
+        @specialised(inline=True)
+        def load(inputs, place):  # type: ignore[no-untyped-def]
+            return (value(inputs, place), inputs[source][position][place] != 0)
 
+        return load
 
-def _compile_value(stream: Stream, layout: Layout, name: str) -> Callable[[Any, int], Any]:
-    """Return how a number of a row is read, at full width."""
-    source = stream.index
-    wide = np.float64 if name in stream.schema and stream.schema[name].is_float else np.int64
-    dtype = dtype_of(stream.schema[name]) if name in stream.schema else np.int64
-    position = layout.position(name, Form.VALUE, dtype)
+    @specialised(inline=True)
+    def holds(left, right):  # type: ignore[no-untyped-def]
+        distance = right[0] - left[0]
+        return (-below <= distance) & (distance <= above) & left[1] & right[1]
 
-    @specialised
-    def value(inputs, place):  # type: ignore[no-untyped-def]
-        return wide(inputs[source][position][place])
-
-    return value
-
-
-def _compile_valid(stream: Stream, layout: Layout, name: str) -> Callable[[Any, int], bool]:
-    """Return how a kernel sees that a number is not null; a time never is."""
-    if name not in stream.schema:
-        return _is_always_valid
-    source, position = stream.index, layout.position(name, Form.VALID, np.uint8)
-
-    @specialised
-    def valid(inputs, place):  # type: ignore[no-untyped-def]
-        return inputs[source][position][place] != 0
-
-    return valid
-
-
-@specialised
-def _is_always_valid(inputs, place):  # type: ignore[no-untyped-def]
-    return True
+    return Matches((loading(0, band.left), loading(1, band.right)), holds)
