@@ -78,13 +78,11 @@ def make_task(probes: int, ranges: int, capacity: int) -> Task:
 def make_hits(capacity: int) -> Hits:
     """Reserve room for so many pairs."""
     words = np.zeros(BLOCK // 8 + 1, np.int64)
-    return Hits(
-        *(np.zeros(size, np.int64) for size in (HITS_CELLS, *[capacity] * 4, TILE, TILE, TILE + 1)),
-        ints=np.zeros((TILE, 2 * BANDS_MAX), np.int64),
-        floats=np.zeros((TILE, 2 * BANDS_MAX), np.float64),
-        mask=words.view(np.uint8),
-        words=words,
-    )
+    cells, lows, highs = (np.zeros(size, np.int64) for size in (HITS_CELLS, TILE, TILE))
+    probes, rows, found_probes, found_rows = (np.zeros(capacity, np.int64) for _ in range(4))
+    ints, floats = np.zeros((TILE, 2 * BANDS_MAX), np.int64), np.zeros((TILE, 2 * BANDS_MAX), np.float64)
+    starts, mask = np.zeros(TILE + 1, np.int64), words.view(np.uint8)
+    return Hits(cells, probes, rows, found_probes, found_rows, lows, highs, starts, ints, floats, mask, words)
 
 
 @kernel
