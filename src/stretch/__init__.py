@@ -15,7 +15,7 @@ Layers, each of which knows only those to its right:
 
 import stretch.spark  # noqa: F401 - operators run on DataFrames; Spark itself is imported when one does
 from stretch import controllers, testing
-from stretch.controllers import Controller, Decision, ThresholdController, elastic
+from stretch.controllers import BalanceController, Controller, Decision, ModelController, ThresholdController, elastic
 from stretch.errors import (
     DefinitionError,
     FunctionError,
@@ -40,6 +40,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Aggregate",
+    "BalanceController",
     "Controller",
     "Decision",
     "DefinitionError",
@@ -52,6 +53,7 @@ __all__ = [
     "Load",
     "Map",
     "Metrics",
+    "ModelController",
     "Operator",
     "Reconfiguration",
     "ReconfigurationError",

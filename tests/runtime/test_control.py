@@ -8,7 +8,7 @@ import pytest
 
 import stretch as st
 from stretch.controllers import keep, resize
-from stretch.metrics import Progress, Reading, Reconfiguration, Work
+from stretch.metrics import InstanceMetrics, Metrics, Progress, Reconfiguration
 from stretch.runtime.control import ControlLoop
 
 INTERVAL = "20 ms"
@@ -42,8 +42,11 @@ class Target:
             self.busy_ns[number] += int(self.busy * (now - self.last) * 1e9)
         self.tuples += 100
         self.last = now
-        work = Work(tuples=self.tuples)
-        return Reading(now, (self.tuples,), work, tuple(self.busy_ns), tuple(range(self.running)))
+        instances = [
+            InstanceMetrics(number < self.running, busy_ns=busy, entries=self.tuples)
+            for number, busy in enumerate(self.busy_ns)
+        ]
+        return Metrics(self.tuples, 0, 0, self.running, 0, 0, read_ns=time.monotonic_ns(), instances=tuple(instances))
 
     def change(self, parallelism, mapping):
         self.asked.append(parallelism)

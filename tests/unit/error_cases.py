@@ -1,15 +1,19 @@
 """How to make every error of the library happen: name -> what a user did wrong. Their texts are in error_texts.txt."""
 
 import datetime as dt
+from argparse import Namespace
 from operator import and_
 
 import pyarrow as pa
 
 import stretch as st
+from stretch.cli import simulate
+from stretch.controllers import Trace
 from stretch.reference.scheduler import Scheduler, Turn
 from stretch.runtime.setup import _never
 from tests.unit.streams import batch, counting, started, visits
 
+SIMULATED = Namespace(trace="phases", seed=0, controller="model", set=["speed=9"])
 TIMED = "ts timestamp, x int"
 SIDES = ["ts long, x long", "ts long, y long"]
 UNSUPPORTED = pa.record_batch({"ts": pa.array([1]), "day": pa.array([dt.date(2018, 10, 1)])})
@@ -245,11 +249,15 @@ FUNCTIONS = {
 ELASTICITY = {
     "no number of instances": lambda: st.elastic(0, 8),
     "more instances at least than at most": lambda: st.elastic(4, 2),
+    "an elastic parallelism of the reference engine": lambda: started(parallelism=st.elastic(1, 8)),
     "a controller that is none": lambda: st.elastic(1, 8, controller="threshold"),
     "an interval without a unit": lambda: st.elastic(1, 8, interval=5),
     "an interval that is too short": lambda: st.elastic(1, 8, interval="1 ms"),
     "limits in percent": lambda: st.ThresholdController(upper=90),
     "limits in the wrong order": lambda: st.ThresholdController(lower=0.8),
+    "a trace that is none": lambda: Trace.read("trace-of-nothing.csv"),
+    "a trace of nothing": lambda: Trace.of([]),
+    "a setting that no controller has": lambda: simulate.run(SIMULATED),
     "a step of no instance": lambda: st.ThresholdController(step=0),
 }
 

@@ -6,7 +6,7 @@ import pytest
 
 import stretch as st
 from stretch.controllers import History, keep, resize
-from stretch.metrics import Load, Reading, Work
+from stretch.metrics import InstanceMetrics, Load, Metrics, Work
 
 
 def load(busy, n=None, *, time=100.0, maximum=72, minimum=1, pending=0, arrived=1000, done=1000, **rest):
@@ -121,15 +121,35 @@ def test_a_controller_of_ones_own():
     assert st.elastic(1, 8, controller=Never()).controller.decide(load(1.0, 4), History()).reason == "never"
 
 
+def reading(seconds, tuples_in, results, updates, backlog, *instances):
+    """Metrics with (running, busy seconds, entries) of each instance."""
+    return Metrics(
+        tuples_in=tuples_in,
+        late=0,
+        results=results,
+        parallelism=sum(one[0] for one in instances),
+        reconfigurations=0,
+        duplicates_avoided=0,
+        read_ns=int(seconds * 1e9),
+        instances=tuple(
+            InstanceMetrics(running, busy_ns=int(busy * 1e9), entries=entries, backlog=backlog)
+            for running, busy, entries in instances
+        ),
+        mapping=(0, 0, 2),
+        updates=updates,
+    )
+
+
 def test_a_load_is_the_difference_of_two_readings():
-    before = Reading(10.0, (100, 50), Work(120, 10, 20, 30), (0, 5 * 10**8, 7), (0, 1))
-    after = Reading(12.0, (200, 70), Work(180, 30, 70, 33), (10**9, 4 * 10**9, 7), (0, 1), pending=9, stored=(5, 6))
+    before = reading(10.0, 100, 30, (1, 2, 3), 0, (True, 1.0, 90), (False, 7.0, 50), (True, 2.0, 95))
+    after = reading(12.0, 200, 33, (11, 12, 3), 9, (True, 2.0, 150), (False, 7.0, 50), (True, 4.5, 155))
     measured = Load.between(before, after, 1, 3)
     assert measured.busy == (0.5, 1.0)  # of two seconds, and never above 1
-    assert (measured.arrived, measured.work) == ((100, 20), Work(60, 20, 50, 3))
-    assert (measured.arrival_rate, measured.processing_rate, measured.backlog_seconds) == (60.0, 30.0, 0.3)
+    assert (measured.arrived, measured.work) == ((100,), Work(tuples=60, updates=20, outputs=3))
+    assert (measured.arrival_rate, measured.processing_rate, measured.backlog_seconds) == (50.0, 30.0, 0.3)
     assert (measured.average_busy, measured.most_busy, measured.busy_instances) == (0.75, 1.0, 1.5)
-    assert (measured.parallelism, measured.minimum, measured.maximum) == (2, 1, 3)
+    assert (measured.parallelism, measured.minimum, measured.maximum, measured.instances) == (2, 1, 3, (0, 2))
+    assert (measured.group_work, measured.mapping) == ((10, 10, 0), (0, 0, 2))
 
 
 def test_loads_survive_a_file():

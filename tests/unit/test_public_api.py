@@ -9,9 +9,10 @@ import pytest
 import stretch as st
 
 NAMES = """
-Aggregate Controller Decision DefinitionError FunctionError Input InputError Job JobError Join Load Map Metrics Operator
-Reconfiguration ReconfigurationError StateError StretchError ThresholdController Window band controllers count elastic
-first hashtags input last max mean min pairs paper purge setup sliding store sum testing tumbling words
+Aggregate BalanceController Controller Decision DefinitionError FunctionError Input InputError Job JobError Join Load
+Map Metrics ModelController Operator Reconfiguration ReconfigurationError StateError StretchError ThresholdController
+Window band controllers count elastic first hashtags input last max mean min pairs paper purge setup sliding store sum
+testing tumbling words
 """
 
 PAPER = "forwarder hedge longest_tweet longest_tweet_by_map paircount scale_join wordcount wordcount_aggregate"
@@ -41,6 +42,8 @@ PARAMETERS = {
     "hashtags": "column",
     "elastic": "minimum maximum controller interval",
     "ThresholdController": "upper target lower cool_down step",
+    "ModelController": "lower upper horizon drain patience step",
+    "BalanceController": "controller limit cool_down",
     "ThresholdController.decide": "self load past",
     "Job.add": "self batch source",
     "Job.watermark": "self timestamp source",

@@ -1,4 +1,4 @@
-"""The command line: `stretch demo`, `stretch bench`, `stretch evaluation`, `stretch doctor`.
+"""The command line: `stretch demo`, `stretch simulate`, `stretch bench`, `stretch evaluation`, `stretch doctor`.
 
 The top layer: it may use all others and none uses it. One module per command, each with `HELP`, `add_arguments`
 and `run`; `text` formats what they print. It holds no logic that a program could want: that belongs to the library.
@@ -14,7 +14,9 @@ from importlib import import_module
 from stretch import __version__
 from stretch.errors import StretchError
 
-COMMANDS = {name: import_module(f"stretch.cli.{name}") for name in ("demo", "bench", "evaluation", "doctor")}
+COMMANDS = {
+    name: import_module(f"stretch.cli.{name}") for name in ("demo", "simulate", "bench", "evaluation", "doctor")
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

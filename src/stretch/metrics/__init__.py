@@ -4,7 +4,7 @@ Depends on nothing but errors. Knows no engine: engines fill these records, cont
 """
 
 from stretch.metrics.latency import Latency
-from stretch.metrics.load import Load, Reading, Work
+from stretch.metrics.load import Load, Work
 from stretch.metrics.metrics import InstanceMetrics, Metrics
 from stretch.metrics.reconfiguration import Progress, Reconfiguration, ReconfigurationRecord, Status
 
@@ -14,7 +14,6 @@ __all__ = [
     "Load",
     "Metrics",
     "Progress",
-    "Reading",
     "Reconfiguration",
     "ReconfigurationRecord",
     "Status",

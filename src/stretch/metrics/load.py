@@ -1,6 +1,6 @@
 """What an operator did in an interval, and what it has before it: all that a controller knows.
 
-A `Load` is the difference of two readings of a job's counters. Its numbers are plain, so that a controller can be
+A `Load` is the difference of two readings of a job's metrics. Its numbers are plain, so that a controller can be
 tested from a table, and a recorded run be played back.
 """
 
@@ -9,35 +9,20 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
+from stretch.metrics.metrics import Metrics
+
 
 class Work(NamedTuple):
     """What was done in an interval, counted over all instances."""
 
     tuples: int = 0
-    """Tuples that every instance has left behind."""
+    """Tuples that every instance has left behind; heartbeats are among them."""
     updates: int = 0
     """Windows updated: one per tuple and key."""
     comparisons: int = 0
     """Pairs of tuples compared."""
     outputs: int = 0
     """Results written."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The counters of an operator at one moment; they only grow, except for what it has before it."""
-
-    time: float
-    arrived: tuple[int, ...]
-    work: Work
-    busy_ns: tuple[int, ...]
-    """How long each instance of the pool has worked."""
-    instances: tuple[int, ...]
-    """Those that run."""
-    pending: int = 0
-    stored: tuple[int, ...] = ()
-    group_work: tuple[int, ...] = ()
-    mapping: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,23 +86,28 @@ class Load:
         return self.pending / self.processing_rate if self.work.tuples > 0 else float("inf")
 
     @classmethod
-    def between(cls, before: Reading, after: Reading, minimum: int, maximum: int) -> Load:
+    def between(cls, before: Metrics, after: Metrics, minimum: int, maximum: int) -> Load:
         """Return what happened between two readings; those that run at the second have run all the time."""
-        seconds = after.time - before.time
-        spent = [(after.busy_ns[number] - before.busy_ns[number]) / 1e9 / seconds for number in after.instances]
+        nanoseconds = max(1, after.read_ns - before.read_ns)
+        running = [number for number, each in enumerate(after.instances) if each.is_active]
+        pairs = [(before.instances[number], after.instances[number]) for number in running]
+        group_work = tuple(late - early for early, late in zip(before.updates, after.updates, strict=True))
         return cls(
-            time=after.time,
-            seconds=seconds,
-            parallelism=len(after.instances),
+            time=after.read_ns / 1e9,
+            seconds=nanoseconds / 1e9,
+            parallelism=len(running),
             minimum=minimum,
             maximum=maximum,
-            arrived=_grown(before.arrived, after.arrived),
-            work=Work(*_grown(before.work, after.work)),
-            busy=tuple(min(1.0, max(0.0, part)) for part in spent),
-            pending=after.pending,
-            stored=after.stored,
-            instances=after.instances,
-            group_work=_grown(before.group_work, after.group_work),
+            arrived=(after.tuples_in - before.tuples_in,),
+            work=Work(
+                tuples=min((late.entries - early.entries for early, late in pairs), default=0),
+                updates=sum(group_work),
+                outputs=after.results - before.results,
+            ),
+            busy=tuple(min(1.0, (late.busy_ns - early.busy_ns) / nanoseconds) for early, late in pairs),
+            pending=after.backlog,
+            instances=tuple(running),
+            group_work=group_work,
             mapping=after.mapping,
         )
 
@@ -131,8 +121,3 @@ class Load:
         plain = {one.name: record[one.name] for one in fields(cls) if one.name in record}
         lists = {name: tuple(value) for name, value in plain.items() if isinstance(value, (list, tuple))}
         return cls(**{**plain, **lists, "work": Work(**record["work"])})
-
-
-def _grown(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
-    """Return by how much each counter has grown."""
-    return tuple(late - early for early, late in zip(before, after, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from stretch.controllers import Elastic
 from stretch.duration import duration, ticks_for
 from stretch.errors import DefinitionError, ReconfigurationError
 from stretch.operator.plan import Plan
@@ -13,8 +14,10 @@ from stretch.runtime.ingress import Disorder
 from stretch.schema import whole_number
 
 
-def parallelism_of(parallelism: int, max_parallelism: int | None) -> tuple[int, int]:
+def parallelism_of(parallelism: int | Elastic, max_parallelism: int | None) -> tuple[int, int]:
     """Return how many instances run at first, and how many there are in the pool."""
+    if isinstance(parallelism, Elastic):
+        return parallelism_of(parallelism.minimum, max(parallelism.maximum, max_parallelism or 0))
     for name, given in (("parallelism", parallelism), ("max_parallelism", max_parallelism)):
         number = whole_number(given)
         if (number is None or number < 1) and (given is not None or name == "parallelism"):

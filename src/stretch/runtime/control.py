@@ -1,6 +1,6 @@
 """The thread beside a job that asks its controller, and does what it says.
 
-It knows no engine: it is given a function that reads counters, and one that changes the parallelism. So jobs and nodes
+It knows no engine: it is given a function that reads metrics, and one that changes the parallelism. So jobs and nodes
 share it. Each interval begins when the last change has taken effect, so that a load is one of a single parallelism.
 """
 
@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from stretch.controllers import Decision, Elastic, History
-from stretch.metrics import Load, Reading, Reconfiguration
+from stretch.metrics import Load, Metrics, Reconfiguration
 
 log = logging.getLogger("stretch.control")
 
-Read = Callable[[], Reading | None]
-"""Reads the counters; None while there are none."""
+Read = Callable[[], Metrics | None]
+"""Reads the metrics; None while there are none."""
 
 Change = Callable[..., Reconfiguration]
 """`reconfigure(parallelism=..., mapping=...)` of a job or node."""
 
 _STOP_SECONDS = 5.0
-_WAIT_SECONDS = 1.0  # for a change, at most; it waits for input, and shall not hold up a stop
+_WAIT_SECONDS = 1.0  # for a change, at most: it waits for input
+_PAUSE_SECONDS = 0.001  # between two looks
 
 
 class ControlLoop:
@@ -65,7 +67,7 @@ class ControlLoop:
 
     def _run(self) -> None:
         seconds = self._elastic.seconds
-        before: Reading | None = None
+        before: Metrics | None = None
         while not self._stopped.wait(seconds):
             after = self._attempt(self._read)
             if before is not None and after is not None and _are_of_one_kind(before, after):
@@ -73,7 +75,7 @@ class ControlLoop:
                 after = self._attempt(self._read)
             before = after
 
-    def _step(self, before: Reading, after: Reading) -> None:
+    def _step(self, before: Metrics, after: Metrics) -> None:
         """Ask about one interval, and do what the controller says."""
         load = Load.between(before, after, self._elastic.minimum, self._elastic.maximum)
         decision = self._elastic.controller.decide(load, self.history)
@@ -86,8 +88,15 @@ class ControlLoop:
         change = self._change(parallelism=decision.parallelism, mapping=decision.mapping)
         with self._lock:
             self.history.changes.append(replace(decision, reconfiguration=change))
-        change.wait(min(self._elastic.seconds, _WAIT_SECONDS))
+        self._wait_for(change)
         log.info("%s: %s (%s)", self._name, decision, change)
+
+    def _wait_for(self, change: Reconfiguration) -> None:
+        """Wait until a change has taken effect, so that the next interval begins after it."""
+        deadline = time.monotonic() + min(self._elastic.seconds, _WAIT_SECONDS)
+        while change.status == "waiting" and time.monotonic() < deadline:
+            if self._stopped.wait(_PAUSE_SECONDS):
+                return
 
     def _attempt(self, action: Callable[[], Any]) -> Any:
         """Do something that may fail; report it once, unless the job has ended meanwhile."""
@@ -102,6 +111,7 @@ class ControlLoop:
             return None
 
 
-def _are_of_one_kind(before: Reading, after: Reading) -> bool:
+def _are_of_one_kind(before: Metrics, after: Metrics) -> bool:
     """Tell whether nobody came or went between two readings, and nobody began to count anew."""
-    return before.instances == after.instances and before.work.tuples <= after.work.tuples
+    pairs = list(zip(before.instances, after.instances, strict=True))
+    return all(early.is_active == late.is_active and early.entries <= late.entries for early, late in pairs)

@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from stretch.controllers import Decision, Elastic
 from stretch.errors import InputError, JobError, a_kind
-from stretch.metrics import Metrics, Reconfiguration
+from stretch.metrics import Load, Metrics, Reconfiguration
 from stretch.operator.spec import Mapping
 from stretch.runtime.arguments import instances_of
+from stretch.runtime.control import ControlLoop
 from stretch.runtime.engine import Engine
 from stretch.schema import Schema, schema_of, whole_number
 
@@ -27,12 +29,21 @@ class Job:
     not declared, the engine is made when the first batch shows them.
     """
 
-    def __init__(self, make: Callable[[Schema | None], Engine], engine: Engine | None, upstream: Job | None) -> None:
+    def __init__(
+        self,
+        make: Callable[[Schema | None], Engine],
+        engine: Engine | None,
+        upstream: Job | None,
+        elastic: Elastic | None = None,
+    ) -> None:
         self._make = make
         self._engine = engine
         self._upstream = upstream
         self._state = "running"
         self._closed: set[int] = set()
+        self._control = None if elastic is None else ControlLoop(elastic, self._read, self.reconfigure, "job")
+        if self._control is not None:
+            self._control.start()
 
     @property
     def engine(self) -> Engine:
@@ -123,12 +134,23 @@ class Job:
         was_finished = self._state == "finished"
         if self._state == "running":
             self._state = "stopped"  # before threads that use the job learn of it
+        self._end_control()
         if self._engine is not None and not was_finished:
             self._engine.stop()
 
     def metrics(self) -> Metrics:
         """Return what the job has done so far."""
         return self.engine.metrics()
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """The latest changes that the controller of an elastic parallelism asked for, oldest first."""
+        return [] if self._control is None else self._control.decisions
+
+    @property
+    def loads(self) -> list[Load]:
+        """The latest loads that it was shown, oldest first."""
+        return [] if self._control is None else self._control.loads
 
     def __enter__(self) -> Job:
         return self
@@ -147,6 +169,15 @@ class Job:
             self._upstream._end(beyond + self.engine.plan.reach)
         self._attempt(lambda: self.engine.finish(beyond))
         self._state = "finished"
+        self._end_control()
+
+    def _read(self) -> Metrics | None:
+        """Return what the controller is shown."""
+        return self._engine.metrics() if self._engine is not None and self.is_running else None
+
+    def _end_control(self) -> None:
+        if self._control is not None:
+            self._control.stop()
 
     def _attempt(self, action: Callable[[], _Result]) -> _Result:
         """Run a step of the engine; what fails there fails the job, except input that was refused as a whole."""
@@ -157,6 +188,7 @@ class Job:
         except Exception:
             if self._state == "running":
                 self._state = "failed"
+            self._end_control()
             raise
 
     @property

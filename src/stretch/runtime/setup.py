@@ -6,6 +6,7 @@ import time as wall_clock
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
+from stretch.controllers import Elastic
 from stretch.errors import DefinitionError, JobError, a_kind
 from stretch.operator.plan import AnyOperator, check_operator, make_plan
 from stretch.operator.spec import as_inputs
@@ -21,7 +22,7 @@ def setup(
     operator: AnyOperator,
     *,
     upstream: Job | None = None,
-    parallelism: int = 1,
+    parallelism: int | Elastic = 1,
     max_parallelism: int | None = None,
     inputs: Any = None,
     time: str = "ts",
@@ -36,7 +37,8 @@ def setup(
     """Start an operator inside this program; see `Job` for what to do with it.
 
     - `upstream`: take the output of that job as the input, instead of sources of one's own.
-    - `parallelism`, `max_parallelism`: how many instances run at first, and how many there are in the pool.
+    - `parallelism`, `max_parallelism`: how many instances run at first, and how many there are in the pool; or
+      `st.elastic(1, 8)`, and a controller chooses.
     - `inputs`: the schemas of the inputs, where the operator does not declare them; a single input may be left out
       and is then read off the first batch. `time` names the column of event time.
     - `sources`: how many sources feed each input; they are numbered through, input after input.
@@ -54,6 +56,7 @@ def setup(
             why=f"the engines are {', '.join(map(repr, get_args(EngineName)))}",
             do="pass one of them, or leave it out",
         )
+    chosen = _elastic_of(parallelism, engine, operator.name)
     parallelism, pool = parallelism_of(parallelism, max_parallelism)
     if upstream is not None:
         given = {
@@ -81,14 +84,26 @@ def setup(
     declared = [stream.schema for stream in (operator.inputs if inputs is None else as_inputs(inputs))]
     known = [schema for schema in declared if schema is not None]
     if len(known) == len(declared):
-        return Job(_never, start(known), None)
+        return Job(_never, start(known), None, chosen)
     if len(declared) > 1:
         raise DefinitionError(
             f"{operator.name}: the columns of its {len(declared)} inputs are not declared",
             why="they cannot be read off the first batch, which belongs to one input only",
             do='pass inputs=["ts long, x int", "ts long, a int"] to stretch.setup',
         )
-    return Job(lambda schema: start([schema]) if schema is not None else _never(schema), None, None)
+    return Job(lambda schema: start([schema]) if schema is not None else _never(schema), None, None, chosen)
+
+
+def _elastic_of(parallelism: int | Elastic, engine: EngineName, name: str) -> Elastic | None:
+    if not isinstance(parallelism, Elastic):
+        return None
+    if engine != "compiled":
+        raise DefinitionError(
+            f"{name}: the engine {engine!r} cannot be elastic",
+            why="it works in the threads that call it, and does not know how busy its instances are",
+            do='pass engine="compiled", or a number as parallelism',
+        )
+    return parallelism
 
 
 def _chain(
