@@ -8,5 +8,5 @@ Rivals and ours take turns within one run, and figures are medians, ratios where
 to machine, and from minute to minute on a shared one.
 """
 
-NAMES = ("wordcount", "paircount", "forward", "reconfigure", "memory", "q1")
+NAMES = ("wordcount", "paircount", "forward", "reconfigure", "memory", "fit", "q1")
 """The benches: modules of this package."""

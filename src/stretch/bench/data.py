@@ -35,17 +35,17 @@ class Tweets:
 def make_tweets(count: int, seed: int = 0, *, vocabulary: int = VOCABULARY) -> Tweets:
     """Make tweets from time 0 on: 25 per second, 12 words each, the word of rank r drawn in proportion to 1 / r."""
     random = np.random.default_rng(seed)
-    words = _make_words(random, vocabulary)
+    words = make_words(random, vocabulary)
     ids = _draw(random, vocabulary, count * WORDS_PER_TWEET)
     offsets = np.arange(0, len(ids) + 1, WORDS_PER_TWEET, dtype=np.int32)
     text = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), words.take(pa.array(ids))), " ")
     names = pc.binary_join_element_wise("user", pa.array(range(USERS)).cast(pa.string()), "")
     users = names.take(pa.array(random.integers(0, USERS, count)))
-    table = pa.table({"ts": pa.array(_times(random, count)), "user": users, "text": text})
+    table = pa.table({"ts": pa.array(tweet_times(random, count)), "user": users, "text": text})
     return Tweets(table, ids.reshape(count, WORDS_PER_TWEET), words)
 
 
-def _times(random: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
+def tweet_times(random: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
     """Spread 25 tweets over each second."""
     seconds = -(-count // TWEETS_PER_SECOND)
     within = np.sort(random.integers(0, _SECOND, (seconds, TWEETS_PER_SECOND)), axis=1)
@@ -61,7 +61,7 @@ def _draw(random: np.random.Generator, vocabulary: int, count: int) -> npt.NDArr
     return drawn
 
 
-def _make_words(random: np.random.Generator, count: int) -> pa.StringArray:
+def make_words(random: np.random.Generator, count: int) -> pa.StringArray:
     """Make different words of consonants and vowels in turn, so that they can be read aloud."""
     lengths = list(_SHARES)
     counts = [int(count * share) for share in _SHARES.values()]

@@ -18,7 +18,7 @@ from stretch.bench.page import Section, page
 from stretch.bench.report import Report, Say, machine
 
 TITLES = {
-    "data": "Data",
+    "fit": "Data",
     "q1": "Q1: word and pair count",
     "q2": "Q2: forwarder",
     "q3": "Q3: join",

@@ -61,7 +61,7 @@ def page(title: str, about: str, machine: Mapping[str, Any], sections: Sequence[
     """Return the page."""
     links = "".join(f'<a href="#{part.report.bench}">{escape(part.title)}</a>' for part in sections)
     body = "".join(map(_section, sections))
-    facts = _table(Table("", [], [[name, value] for name, value in machine.items() if value is not None]))
+    facts = _table(Table("", [], [[name, str(value)] for name, value in machine.items() if value is not None]))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

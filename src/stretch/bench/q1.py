@@ -25,11 +25,13 @@ from stretch.bench import flink
 from stretch.bench.data import make_tweets
 from stretch.bench.report import Plot, Report, Say
 from stretch.bench.results import Summed, Timed
-from stretch.bench.rig import Rig
+from stretch.bench.rig import SCHEMA, Rig
+from stretch.bench.shared_nothing import SharedNothing
 from stretch.bench.streams import ADVANCE, WINDOW, cycled, dealt
 from stretch.operator.aggregate import Aggregate, count
 from stretch.operator.keys import KeySpec, pairs, words
 from stretch.runtime.reference import EngineName
+from stretch.schema import parse_schema
 from stretch.windows.spec import sliding
 
 HELP = "Q1: word count and pair count L, M, H over parallelism: throughput and latency of VSN, SN and Apache Flink"
@@ -39,6 +41,7 @@ RATIO_GOALS = {"wordcount": 7, "paircount L": 15, "paircount M": 20, "paircount 
 LATENCY_GOAL = 0.1  # of Flink's
 FLINK_AT = 2  # the parallelism of Flink that goals are relative to
 VSN = "stretch (VSN)"
+SN = "stretch, shared-nothing (SN)"
 
 DISTANCES: dict[str, int | None] = {"wordcount": 0, "paircount L": 3, "paircount M": 10, "paircount H": None}
 
@@ -91,8 +94,8 @@ def run(size: Size, say: Say, engine: EngineName = "compiled") -> Report:
             say(reason)
         for workload, flink_tweets in zip(size.workloads, size.flink_tweets, strict=False):
             contest = _Contest(workload, size, table, engine, flink_tweets, rival, report, say)
-            with contest.rig:
-                contest.measure()
+            with ExitStack() as rigs:
+                contest.measure(rigs)
     return report
 
 
@@ -118,20 +121,31 @@ class _Contest:
         say: Say,
     ) -> None:
         self._workload, self._size, self._table = workload, size, table
-        self._rival, self._flink_tweets = rival, flink_tweets
+        self._engine, self._rival, self._flink_tweets = engine, rival, flink_tweets
+        self.operator = operator_of(workload)
         self._report, self._say = report, say
-        self.rig = Rig(operator_of(workload), sources=1, max_parallelism=max(size.parallelisms), engine=engine)
+        self.rig = Rig(self.operator, sources=1, max_parallelism=max(size.parallelisms), engine=engine)
+        self._apart: dict[int, SharedNothing] = {}
 
-    def measure(self) -> None:
+    def measure(self, rigs: ExitStack) -> None:
         """Measure the highest rates, then latencies at a share of them."""
         self._say(f"{self._workload}: compiling")
-        self.rig.warm_up(self._table.slice(0, self._size.warm_up), self._size.parallelisms)
+        rigs.enter_context(self.rig)
+        some = self._table.slice(0, self._size.warm_up)
+        self.rig.warm_up(some, self._size.parallelisms)
+        if self._engine == "compiled":
+            for parallelism in self._size.parallelisms:
+                apart = SharedNothing(self.operator, parse_schema(SCHEMA), parallelism, DISTANCES[self._workload])
+                self._apart[parallelism] = rigs.enter_context(apart)
+                apart.play(dealt(some, apart.start, 1)[0], lambda results: None)
         if self._rival is not None:
             self._flink(FLINK_AT, flink.PROMPT, self._flink_tweets // 4)  # its compiler, too, has to warm up
         fast: Runs = {}
         for repetition in range(1, self._size.repetitions + 1):
             for parallelism in self._size.parallelisms:
                 self._note(fast, VSN, parallelism, repetition, self._vsn(parallelism))
+                if parallelism in self._apart:
+                    self._note(fast, SN, parallelism, repetition, self._sn(parallelism))
                 for settings in self._settings(parallelism):
                     run = self._flink(parallelism, settings, self._flink_tweets)
                     self._note(fast, settings.name, parallelism, repetition, run)
@@ -148,8 +162,8 @@ class _Contest:
         return (flink.PROMPT, flink.DEFAULT) if parallelism == FLINK_AT else (flink.PROMPT,)
 
     def _at_load(self, name: str, parallelism: int, rate: float) -> Run:
-        if name == VSN:
-            return self._vsn_at(parallelism, rate)
+        if name in (VSN, SN):
+            return self._own_at(name, parallelism, rate)
         settings = flink.PROMPT if name == flink.PROMPT.name else flink.DEFAULT
         tweets = min(self._table.num_rows, max(self._flink_tweets, int(rate * self._size.paced_seconds)))
         return self._flink(parallelism, settings, tweets, rate)
@@ -160,16 +174,24 @@ class _Contest:
         play = self.rig.play(dealt(self._table, self.rig.start, 1), results)
         return Run(play.tweets / play.seconds, results.rows, results.total)
 
-    def _vsn_at(self, parallelism: int, rate: float) -> Run:
-        self.rig.resize(parallelism)
-        stop, start, begun = threading.Event(), self.rig.start, time.perf_counter()
+    def _sn(self, parallelism: int) -> Run:
+        apart, results = self._apart[parallelism], Summed()
+        play = apart.play(dealt(self._table, apart.start, 1)[0], results)
+        return Run(play.tweets / play.seconds, results.rows, results.total)
+
+    def _own_at(self, name: str, parallelism: int, rate: float) -> Run:
+        if name == VSN:
+            self.rig.resize(parallelism)
+        start = self.rig.start if name == VSN else self._apart[parallelism].start
+        stop, begun = threading.Event(), time.perf_counter()
         results = Timed(self._table, start, rate, begun)
-
-        def wait() -> None:
-            time.sleep(self._size.paced_seconds)
-            stop.set()
-
-        play = self.rig.play([cycled(self._table, start, stop, rate, begun=begun)], results, wait)
+        stream = cycled(self._table, start, stop, rate, begun=begun)
+        alarm = threading.Timer(self._size.paced_seconds, stop.set)
+        alarm.start()
+        if name == VSN:
+            play = self.rig.play([stream], results, alarm.join)
+        else:
+            play = self._apart[parallelism].play(stream, results)
         return Run(play.tweets / play.seconds, results.rows, 0, *results.latencies_ms(play.tweets))
 
     def _flink(self, parallelism: int, settings: flink.Settings, tweets: int, rate: float = 0) -> Run:
@@ -207,6 +229,9 @@ class _Contest:
         best = max(rates[VSN], key=lambda parallelism: median(rates[VSN][parallelism]))
         report.add(f"{workload}: {VSN}, parallelism {best}", median(rates[VSN][best]), "tweets/s")
         report.add(f"{workload}: {VSN}, p50 latency at {LOAD:.0%} load", late[VSN][best][0], "ms")
+        self._report_shared_nothing(rates)
+        ours = {(run.results, run.total) for name in (VSN, SN) for runs in fast.get(name, {}).values() for run in runs}
+        report.add(f"{workload}: counts of SN that differ from VSN's", len(ours) - 1, "counts", at_most=0)
         if self._rival is None:
             return
         for settings in (flink.PROMPT, flink.DEFAULT):
@@ -221,6 +246,17 @@ class _Contest:
                 share = late[VSN][best][0] / flink_late
                 report.add(f"{workload}: p50 latency relative to Flink's", share, "x", at_most=LATENCY_GOAL)
         self._check(fast)
+
+    def _report_shared_nothing(self, rates: dict[str, dict[int, list[float]]]) -> None:
+        for parallelism, apart in self._apart.items():
+            pairs_of_rates = zip(rates[VSN][parallelism], rates[SN][parallelism], strict=True)
+            gain = median(one / other for one, other in pairs_of_rates)
+            name = f"{self._workload}: VSN relative to SN, parallelism {parallelism}"
+            self._report.add(name, gain, "x")
+            router = apart.router
+            name = f"{self._workload}: SN's copies, parallelism {parallelism}"
+            self._report.add(name, router.sent / router.tuples, "per tweet")
+            self._report.add(f"{name}, bytes", router.bytes_sent / router.tuples, "bytes per tweet")
 
     def _check(self, fast: Runs) -> None:
         """Count the tweets that Flink counted, too: results and their sum have to be equal."""

@@ -44,7 +44,7 @@ class Scale:
         """Return round values between the ends."""
         if self.is_logarithmic:
             decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-            factors = (1, 2, 5) if len(decades) <= 3 else (1,)
+            factors = (1, 2, 5) if self.high / self.low <= 500 else (1,)
             every = [factor * 10.0**decade for decade in decades for factor in factors]
             return [tick for tick in every if self.low <= tick * 1.000001 and tick <= self.high * 1.000001]
         step = _round_up((self.high - self.low) / _TICKS)
