@@ -32,7 +32,7 @@ def test_trades_come_in_bursts_up_to_the_peak():
     rates = np.bincount(trades["ts"].to_numpy() // 1_000)
     assert rates.max() == pytest.approx(PEAK_TRADES, rel=0.01)
     as_real = trades_per_second(20_000, seed=1, peak=None)
-    assert fit.correlation(as_real, 1) == pytest.approx(0.29, abs=0.1)  # measured on the samples
+    assert fit.correlation(as_real, 1) == pytest.approx(0.27, abs=0.1)  # measured on the samples
     assert pc.min(trades["price"]).as_py() > 0
     assert len(pc.unique(trades["id"])) == 10
 

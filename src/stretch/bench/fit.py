@@ -122,5 +122,5 @@ def correlation(rates: npt.NDArray[np.int64], lag: int) -> float:
 
 
 def _per_second(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    counted: npt.NDArray[np.int64] = np.bincount((times - times[0]) // 1_000)
+    counted: npt.NDArray[np.int64] = np.bincount(times // 1_000 - times[0] // 1_000)
     return counted

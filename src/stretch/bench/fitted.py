@@ -56,7 +56,7 @@ REAL_TWEETS = TweetFit(
     vocabulary=200_000,
     hashtags=20_000,
 )
-REAL_TRADES = TradeFit(mean=1.48, deviation=1.53, slow=(0.16, 0.9985), fast=(0.1, 0.6), burst=5.9)
+REAL_TRADES = TradeFit(mean=1.48, deviation=1.53, slow=(0.16, 0.9985), fast=(0.2, 0.7), burst=5.9)
 
 PEAK_TRADES = 8_000  # per second: the highest rate in the paper
 COMPANIES = 10
