@@ -13,7 +13,6 @@ Layers, each of which knows only those to its right:
 | `runtime` | `setup` and `Job` |
 """
 
-import stretch.spark  # noqa: F401 - operators run on DataFrames; Spark itself is imported when one does
 from stretch import controllers, testing
 from stretch.controllers import BalanceController, Controller, Decision, ModelController, ThresholdController, elastic
 from stretch.errors import (
@@ -34,6 +33,7 @@ from stretch.operator.keys import hashtags, pairs, words
 from stretch.operator.spec import Input, Map, Operator, input, purge, store
 from stretch.runtime.job import Job
 from stretch.runtime.setup import setup
+from stretch.spark import live
 from stretch.windows.spec import Window, sliding, tumbling
 
 __version__ = "0.1.0"
@@ -69,6 +69,7 @@ __all__ = [
     "hashtags",
     "input",
     "last",
+    "live",
     "max",
     "mean",
     "min",

@@ -32,6 +32,7 @@ def describe(plan: Plan, shapes: Sequence[Shape], entry: windows.Shape) -> Descr
         "the form of an entry": f"key {entry.key_kind}, {entry.entry_words} words",
         "the state": [f"{how.kind}({how.column or ''})" for how in state] if isinstance(state, tuple) else str(state),
         "the number of key groups": plan.group_count,
+        "the share of the key groups": f"{plan.share[0]} of {plan.share[1]}",
         "occurrences": operator.occurrences,
         "the source column": shapes[0].source,
     }

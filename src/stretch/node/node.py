@@ -87,11 +87,14 @@ class Node:
     - `disorder`: how far back a row may be behind the latest one of its source, "10 seconds"; without `source` this is
       Spark's withWatermark.
     - `idle`: a source silent for so long ("5 seconds" of real time) does not hold back the others.
+    - `share`: which of how many nodes it is, that have the same input and share the key groups: (0, 2) and (1, 2).
     - `clock`: real time in seconds, the same after a restart; `process(now=...)` overrides it.
     """
 
     version: int | None
     """The last micro-batch that memory holds; None if there was none yet."""
+    now: float | None
+    """The real time of that micro-batch."""
 
     def __init__(
         self,
@@ -107,6 +110,7 @@ class Node:
         resolution: str | int | None = None,
         engine: str = "compiled",
         clock: Callable[[], float] = wall_clock.time,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         self._set_up(
             Processing(
@@ -122,6 +126,7 @@ class Node:
                     resolution,
                     engine,
                     clock,
+                    share,
                 )
             ),
             clock,
@@ -130,12 +135,13 @@ class Node:
     def _set_up(self, processing: Processing, clock: Callable[[], float]) -> None:
         self._processing = processing
         self._clock = clock
-        self.version = None
+        self.version = self.now = None
         self._state = "ready"
         self._batch = _MicroBatch()
         self._base: int | None = None
         self._replay_seconds = 0.0  # of all deltas since the base
         self._snapshot_seconds = 0.0
+        self._attempt = ""
 
     @classmethod
     def restore(
@@ -164,6 +170,7 @@ class Node:
         node = cls.__new__(cls)
         node._set_up(processing, chosen.clock)
         node._base = node.version = int(last["base"])
+        node._attempt, node.now = last["attempt"], last["now"]
         try:
             for delta in range(node._base + 1, version + 1):
                 node._replay(log, delta)
@@ -171,6 +178,25 @@ class Node:
             node.stop()
             raise
         return node
+
+    def catch_up(self, log: StateLog, version: int) -> bool:
+        """Process what others have committed since, up to `version`; False if it has to be restored instead.
+
+        That is so if the version of this node was written again by somebody else, or a snapshot came later.
+        """
+        self._require("ready", f"catch_up({version})")
+        if self.version is None or self.version > version or not {self.version, version} <= set(log.versions()):
+            return False
+        if not self._attempt or log.header(self.version)["attempt"] != self._attempt:
+            return False
+        last = log.header(version)
+        if last["base"] != self._base:
+            return False
+        self._state = "failed"
+        for delta in range(self.version + 1, version + 1):
+            self._replay(log, delta)
+        self._state, self._attempt, self.now = "ready", last["attempt"], last["now"]
+        return True
 
     @property
     def result_schema(self) -> pa.Schema:
@@ -195,7 +221,8 @@ class Node:
             )
         self._state = "failed"  # until it has come to its end
         processing = self._processing
-        batch = self._batch = _MicroBatch(processing.order.arrange(batches), self._clock() if now is None else now)
+        self.now = self._clock() if now is None else now
+        batch = self._batch = _MicroBatch(processing.order.arrange(batches), self.now)
         begun = processing.seconds
         yield from processing.advance(batch.rows, batch.now)
         batch.seconds = processing.seconds - begun
@@ -216,25 +243,29 @@ class Node:
         self._batch.watermarks.append(self._processing.order.watermark)
         self._state = "processed"
 
-    def commit(self, log: StateLog) -> CommitRecord:
-        """Write what the last micro-batch changed; when it returns, the version can be restored."""
+    def commit(self, log: StateLog, attempt: str = "") -> CommitRecord:
+        """Write what the last micro-batch changed; when it returns, the version can be restored.
+
+        `attempt` is written with it, and tells whether the version in the log is that of this node (`catch_up`).
+        """
         self._require("processed", "commit()")
         self._state = "failed"
         processing, batch = self._processing, self._batch
         self._replay_seconds += batch.seconds + FILE_SECONDS
         limit = max(log.replay_seconds, DELTAS_PER_SNAPSHOT * self._snapshot_seconds)
         is_large = batch.bytes > processing.engine.state_bytes
-        header = {"version": self.version, "base": self._base, **processing.header()}
+        header = processing.header() | {"version": self.version, "base": self._base}
+        header |= {"attempt": attempt, "now": batch.now}
         if self._base is None or is_large or self._replay_seconds > limit:
             header |= {"kind": "snapshot", "base": self.version, "order": processing.order.state()}
             record = log.write(header, processing.sections())
             self._base, self._replay_seconds, self._snapshot_seconds = self.version, 0.0, record.seconds
         else:
-            header |= {"kind": "delta", "now": batch.now, "watermarks": batch.watermarks}
+            header |= {"kind": "delta", "watermarks": batch.watermarks}
             header |= {"late": processing.order.late_counts, "seconds": batch.seconds}
             rows = [rows_section(f"rows {n}", rows) for n, rows in enumerate(batch.rows) if rows is not None]
             record = log.write(header, rows)
-        self._state = "ready"
+        self._state, self._attempt = "ready", attempt
         return record
 
     def late(self, input: int = 0) -> pa.Table:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time as wall_clock
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -48,6 +48,7 @@ class Options:
     resolution: str | int | None = None
     engine: str = "compiled"
     clock: Callable[[], float] = wall_clock.time
+    share: tuple[int, int] = (0, 1)
 
     @property
     def pool(self) -> int:
@@ -75,7 +76,8 @@ class Processing:
                 do="leave engine out",
             )
         schemas = [_declared(stream.schema) for stream in as_inputs(options.inputs)]
-        self.plan = plan = make_plan(options.operator, schemas, options.time, options.resolution)
+        bound = make_plan(options.operator, schemas, options.time, options.resolution)
+        self.plan = plan = replace(bound, share=options.share)
         program = compile_plan(plan)
         self.shapes = [
             Shape(stream, [column.name for column in layout.columns], options.source)

@@ -24,6 +24,7 @@ class Placement:
     shards: int
     parallelism: Any
     max_parallelism: int | None
+    late: bool
     state: str | None
 
 
@@ -41,6 +42,7 @@ class OnFrames:
         shards: int = 1,
         parallelism: Any = 1,
         max_parallelism: int | None = None,
+        late: bool = False,
         state: str | None = None,
     ) -> Any:
         """Run on Spark: take a DataFrame per input, streaming or batch, and return the DataFrame of the results.
@@ -53,11 +55,16 @@ class OnFrames:
         - `idle`: a source silent for so long ("5 seconds" of real time) does not hold back the others.
         - `resolution`: the smallest step of event time, for windows without an advance.
         - `shards`: how many Spark tasks share the work; a shard is a process.
-        - `parallelism`, `max_parallelism`: how many threads each shard starts with, and how many it may get.
+        - `parallelism`, `max_parallelism`: how many threads each shard starts with, and how many it may get; or
+          `parallelism=st.elastic(1, 8)`, and a controller chooses.
+        - `late`: deliver late rows, too: the results get a column `late`, a struct of the input's columns, which is
+          null but for late rows (`late_0`, `late_1` with several inputs).
         - `state`: a directory, which every executor reaches, for the state; default: in the query's checkpoint.
         """
         assert _run_on is not None, "stretch imports its layer spark"
-        placement = Placement(time, source, watermark, idle, resolution, shards, parallelism, max_parallelism, state)
+        placement = Placement(
+            time, source, watermark, idle, resolution, shards, parallelism, max_parallelism, late, state
+        )
         return _run_on(self, frames, placement)
 
 

@@ -23,6 +23,9 @@ from stretch.windows.spec import Boundaries
 
 AnyOperator = Operator | Aggregate | Join | Map
 
+NOBODY = -1
+"""Who has the key groups of other shards."""
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -50,6 +53,8 @@ class Plan:
     operator: Operator | Map
     boundaries: Boundaries | None
     streams: tuple[Stream, ...]
+    share: tuple[int, int] = (0, 1)
+    """Which of how many shards it is: of so many key groups it has every so many-th; the others are nobody's."""
 
     @property
     def name(self) -> str:
@@ -92,7 +97,9 @@ class Plan:
                 why=f"there are {self.group_count} key groups, and each needs an instance",
                 do="pass one instance per group, or a function mapping(group, parallelism)",
             )
-        strangers = [made for made in table if plain(made) not in instances]
+        shard, shards = self.share
+        table = [made if group % shards == shard else NOBODY for group, made in enumerate(table)]
+        strangers = [made for made in table[shard::shards] if plain(made) not in instances]
         if strangers:
             raise ReconfigurationError(
                 f"{self.name}: the mapping names instance {strangers[0]!r}",
@@ -104,7 +111,7 @@ class Plan:
     def _table(self, mapping: Mapping | None, instances: Sequence[int]) -> list[Any]:
         """Return what a mapping says for each group, unchecked."""
         if mapping is None:
-            return [instances[group % len(instances)] for group in range(self.group_count)]
+            return [instances[group // self.share[1] % len(instances)] for group in range(self.group_count)]
         if callable(mapping):
             try:
                 return [mapping(group, len(instances)) for group in range(self.group_count)]

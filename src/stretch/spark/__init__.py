@@ -9,9 +9,14 @@ The only place that knows Spark, and nothing here imports pyspark before it is n
 | `replay` | driver, tasks | the source `stretch-replay`, which plays Parquet files |
 | `recording` | driver, tasks | Parquet files as one sequence of rows |
 | `on` | driver | `operator.on(df)`: checks everything, and builds the plan |
-| `queries` | driver | tells the tasks of a query where its checkpoint is |
+| `frames` | driver | DataFrames as inputs |
+| `queries` | driver | what is known of running queries, and told to their tasks |
+| `live_query` | driver | `st.live(query)`: metrics, and changes of parallelism |
+| `work` | both | what the driver tells the tasks |
 | `rows` | both | how rows of several inputs travel as rows of one kind |
-| `task` | worker | a micro-batch of one shard: finds or restores its node, feeds it, commits |
+| `task` | worker | a micro-batch of one shard |
+| `shards` | worker | the nodes that stay in memory |
+| `control` | worker | the endpoint that `live_query` asks; controllers |
 """
 
 from __future__ import annotations
@@ -29,3 +34,16 @@ def _run_on(operator: Any, frames: Any, placement: Placement) -> Any:
 
 
 provide(_run_on)
+
+
+def live(query: Any) -> Any:
+    """Look at the operators of a running streaming query, and change their parallelism.
+
+    >>> st.live(query).reconfigure(parallelism=4)
+    [<Reconfiguration: epoch 1, parallelism 4, switched at 1700000000000000 after 3.10 ms>]
+    >>> st.live(query).metrics()
+    [ShardMetrics(operator='Aggregate', shard=0, ...)]
+    """
+    from stretch.spark.live_query import live as look_at
+
+    return look_at(query)

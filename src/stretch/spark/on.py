@@ -1,14 +1,18 @@
 """`operator.on(df)`: checks everything, and builds the plan of the query.
 
     each input: select its columns -> union of all inputs, as travelling rows (`rows`)
-    -> one partition per shard -> mapInArrow (`task`)
+    -> a copy for each shard -> one partition per shard -> mapInArrow (`task`)
 
 The rows of a streaming shard are processed in a pool of Python workers of its own: Spark has one per set of environment
 variables. Otherwise the worker with the shard's memory might be busy with somebody else's rows.
+
+Spark leaves out parts of a plan that have no rows in a micro-batch, and then there would be no task, and no version in
+the state log; it keeps those that count their rows, so each input is observed.
 """
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,98 +21,143 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
-from pyspark.sql.types import ArrayType, DataType, StructType
 
-from stretch.errors import DefinitionError, a_kind
+from stretch.controllers import Elastic
+from stretch.errors import DefinitionError
 from stretch.operator.frames import Placement
 from stretch.operator.plan import AnyOperator, Plan, make_plan
 from stretch.operator.program import compile_plan
 from stretch.runtime.arguments import disorder_of, parallelism_of, seconds_of
-from stretch.schema import Schema, Type, fits, parse_schema, whole_number
-from stretch.spark.queries import listen
-from stretch.spark.rows import TAG, Layout, make_layout
-from stretch.spark.task import Work, make_task
+from stretch.schema import Schema
+from stretch.spark.frames import check_frames, check_shards, ddl_of, schema_of
+from stretch.spark.queries import remember
+from stretch.spark.rows import INPUT, NOW, Layout, make_layout
+from stretch.spark.task import make_task
+from stretch.spark.work import Results, Work
 
 POOL_VARIABLE = "STRETCH_POOL"  # tells pools of Python workers apart
+_SHARD = "shard"
 
 
 def run_on(operator: AnyOperator, frames: Sequence[Any], placement: Placement) -> DataFrame:
     """Return the DataFrame of the results; see `OnFrames.on`."""
-    _check_frames(operator, frames)
-    _check_shards(placement.shards)
-    schemas = [_schema_of(frame, number, operator) for number, frame in enumerate(frames)]
+    check_frames(operator, frames)
+    check_shards(placement.shards, frames)
+    schemas = [schema_of(frame, number, operator) for number, frame in enumerate(frames)]
     plan = make_plan(operator, schemas, placement.time, placement.resolution)
-    reads = _columns_read(plan, frames, placement)
-    _check_options(placement, plan)
-    types = [{field.name: _ddl_of(field.dataType) for field in frame.schema} for frame in frames]
-    layout = make_layout([[(name, types[n][name]) for name in names] for n, names in enumerate(reads)])
+    work = _work(operator, plan, schemas, frames, placement)
     session = frames[0].sparkSession
-    is_streaming = frames[0].isStreaming
-    if is_streaming:
-        listen(session)
-    declared = [
-        Schema(tuple((name, schema[name]) for name in names if name in schema))
-        for schema, names in zip(schemas, reads, strict=True)
-    ]
-    work = Work(
-        operator=operator,
-        inputs=tuple(declared),
-        layout=layout,
-        name=_name_of(operator, frames),
-        token=uuid.uuid4().hex,
-        is_streaming=is_streaming,
-        state=placement.state,
-        min_versions=int(session.conf.get("spark.sql.streaming.minBatchesToRetain", "100") or 100),
-        options={
-            "time": placement.time,
-            "source": placement.source,
-            "disorder": placement.watermark if is_streaming else None,
-            "idle": placement.idle,
-            "resolution": placement.resolution,
-        },
-        parallelism=placement.parallelism,
-        max_parallelism=placement.max_parallelism,
-    )
-    rows = _together(frames, layout).repartition(1)
-    results = ", ".join(f"`{name}` {type_}" for name, type_ in plan.result_schema().columns)
-    if not is_streaming:
+    results = ", ".join(_result_columns(plan, work))
+    rows = _by_shard(_together(frames, work), placement.shards)
+    if not work.is_streaming:
         return rows.mapInArrow(make_task(work), results)
+    remember(work, session)
     with _pool_of_its_own(session.sparkContext, work.token):
         return rows.mapInArrow(make_task(work), results)
 
 
-def _together(frames: Sequence[DataFrame], layout: Layout) -> DataFrame:
+def _work(
+    operator: AnyOperator, plan: Plan, schemas: Sequence[Schema], frames: Sequence[DataFrame], placement: Placement
+) -> Work:
+    """Return what the tasks have to know."""
+    elastic = placement.parallelism if isinstance(placement.parallelism, Elastic) else None
+    running, pool = (placement.parallelism, placement.max_parallelism)
+    if elastic is not None:
+        running, pool = elastic.minimum, max(elastic.maximum, placement.max_parallelism or 1)
+    _check_options(placement, plan, running, pool)
+    is_streaming = frames[0].isStreaming
+    reads = _columns_read(plan, schemas, frames, placement)
+    types = [{field.name: ddl_of(field.dataType) for field in frame.schema} for frame in frames]
+    columns = [[(name, types[number][name]) for name in names] for number, names in enumerate(reads)]
+    travelling = [
+        Schema(tuple((name, schema[name]) for name in names if name in schema))
+        for schema, names in zip(schemas, reads, strict=True)
+    ]
+    late = tuple(_late_schema(schema, plan).arrow() for schema in travelling) if placement.late else ()
+    return Work(
+        operator=operator,
+        inputs=tuple(travelling),
+        layout=make_layout(columns, has_now=is_streaming and placement.idle is not None),
+        results=Results(plan.result_schema().arrow(), late),
+        name=_name_of(operator, frames),
+        token=uuid.uuid4().hex,
+        is_streaming=is_streaming,
+        state=placement.state,
+        min_versions=int(frames[0].sparkSession.conf.get("spark.sql.streaming.minBatchesToRetain") or 100),
+        shards=placement.shards,
+        options={
+            "time": placement.time,
+            "source": placement.source,
+            "disorder": placement.watermark if is_streaming else None,
+            "idle": placement.idle if is_streaming else None,
+            "resolution": placement.resolution,
+        },
+        parallelism=running,
+        max_parallelism=pool,
+        elastic=elastic,
+    )
+
+
+def _by_shard(rows: DataFrame, shards: int) -> DataFrame:
+    """Return a partition per shard, with a copy of all rows: each shard takes the keys that are its own."""
+    if shards == 1:
+        return rows.repartition(1)
+    numbers = F.explode(F.array(*map(F.lit, range(shards)))).alias(_SHARD)
+    return rows.select("*", numbers).repartitionById(shards, _SHARD).drop(_SHARD)
+
+
+def _together(frames: Sequence[DataFrame], work: Work) -> DataFrame:
     """Return all inputs as travelling rows."""
-    parts = [_travelling(frame, number, layout) for number, frame in enumerate(frames)]
+    parts = [_travelling(frame, number, work.layout) for number, frame in enumerate(frames)]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionAll(part)
-    return whole
+    return whole.observe(f"rows of {work.name} {work.token[:8]}", F.count(F.lit(1)).alias("rows"))
 
 
 def _travelling(frame: DataFrame, number: int, layout: Layout) -> DataFrame:
     column_in = {slot: frame[f"`{name}`"] for name, slot in layout.columns[number]}
+    first = [F.lit(number).cast("tinyint").alias(INPUT)] if layout.has_input else []
+    now = [F.unix_micros(F.current_timestamp()).alias(NOW)] if layout.has_now else []
     slots = [
         column_in.get(slot, F.lit(None).cast(type_)).alias(f"slot{slot}") for slot, type_ in enumerate(layout.slots)
     ]
-    return frame.select(*([F.lit(number).cast("tinyint").alias(TAG)] if layout.has_tag else []), *slots)
+    return frame.select(*first, *now, *slots)
 
 
-def _columns_read(plan: Plan, frames: Sequence[DataFrame], placement: Placement) -> list[list[str]]:
+def _result_columns(plan: Plan, work: Work) -> Iterator[str]:
+    """Yield the columns of the results, as DDL."""
+    for name, type_ in plan.result_schema().columns:
+        yield f"`{name}` {type_}"
+    for name, schema in zip(work.results.late_names, work.inputs, strict=bool(work.results.late)):
+        fields = ", ".join(f"`{column}`: {type_}" for column, type_ in _late_schema(schema, plan).columns)
+        yield f"`{name}` struct<{fields}>"
+
+
+def _late_schema(schema: Schema, plan: Plan) -> Schema:
+    """Return the columns of late rows: the time comes first."""
+    first = plan.streams[0]
+    return Schema(((first.time, first.time_type), *schema.payload(first.time).columns))
+
+
+def _columns_read(
+    plan: Plan, schemas: Sequence[Schema], frames: Sequence[DataFrame], placement: Placement
+) -> list[list[str]]:
     """Return the columns of each input that have to travel: the time, the source, and what the operator reads."""
     program = compile_plan(plan)
     reads = []
-    for stream, layout, frame in zip(plan.streams, program.layouts, frames, strict=True):
+    for stream, layout, schema, frame in zip(plan.streams, program.layouts, schemas, frames, strict=True):
         first = [stream.time] if placement.source in (None, stream.time) else [stream.time, placement.source]
         for name in first:
             if name not in frame.columns:
                 raise DefinitionError(
                     f"{plan.name}: the source column {name!r} does not exist",
-                    why=f"input {stream.index} has the columns {', '.join(frame.columns)}",
+                    where=f"input {stream.index}",
+                    why=f"its columns are {', '.join(frame.columns)}",
                     do="name one of them, or leave source out",
                 )
-        rest = sorted({column.name for column in layout.columns} - set(first))
-        reads.append([str(name) for name in [*first, *rest]])
+        wanted = set(schema.names) if placement.late else {column.name for column in layout.columns}
+        reads.append([str(name) for name in [*first, *sorted(wanted - set(first))]])
     return reads
 
 
@@ -127,98 +176,17 @@ def _pool_of_its_own(context: SparkContext, token: str) -> Iterator[None]:
 def _name_of(operator: AnyOperator, frames: Sequence[DataFrame]) -> str:
     """Return a name for the operator that is its own among those before it, and the same after a restart."""
     plans = "".join(frame._jdf.queryExecution().analyzed().toString() for frame in frames)
-    base = "".join(letter if letter.isalnum() else "-" for letter in operator.name)
+    base = re.sub(r"\W", "-", operator.name)
     name, number = base, 1
-    while f"stretch_{name}(" in plans:
+    while f"stretch_{name}_" in plans:
         number += 1
         name = f"{base}-{number}"
     return name
 
 
-def _schema_of(frame: DataFrame, number: int, operator: AnyOperator) -> Schema:
-    """Return the columns of an input: those that the operator declares, or all that we have a type for."""
-    types = [(field.name, _type_of(field.dataType)) for field in frame.schema]
-    known = Schema(
-        tuple((name, type_) for name, type_ in types if type_ is not None),
-        tuple(
-            (field.name, field.dataType.simpleString()) for field in frame.schema if _type_of(field.dataType) is None
-        ),
-    )
-    declared = operator.inputs[number].schema
-    if declared is None:
-        return known
-    for name, type_ in declared.columns:
-        if name not in known:
-            missing = known.missing(name)
-            raise DefinitionError(
-                f"{operator.name}: the column {name!r} {missing.predicate}",
-                where=f"input {number}",
-                why=missing.why,
-                do=missing.do,
-            )
-        if not fits(known[name], type_):
-            raise DefinitionError(
-                f"{operator.name}: the column {name!r} is {known[name]}",
-                where=f"input {number}",
-                why=f"it was declared as {type_}, and cannot be read so without loss",
-                do=f"cast the column to {type_}, or declare the input differently",
-            )
-    return declared
-
-
-def _type_of(spark: DataType) -> Type | None:
-    """Return our type for one of Spark's; None if there is none."""
-    if isinstance(spark, ArrayType):
-        item = _type_of(spark.elementType)
-        return None if item is None or item.is_list else Type(item.name, True)
-    if isinstance(spark, StructType):
-        return None
-    try:
-        return parse_schema(f"x {_ddl_of(spark)}")["x"]
-    except DefinitionError:
-        return None
-
-
-def _ddl_of(spark: DataType) -> str:
-    written = spark.simpleString()
-    return "string" if written.startswith(("varchar", "char", "string")) else written
-
-
-def _check_frames(operator: AnyOperator, frames: Sequence[Any]) -> None:
-    for frame in frames:
-        if not hasattr(frame, "mapInArrow"):
-            raise DefinitionError(
-                f"{operator.name}.on() got {a_kind(frame)}",
-                why="an operator runs on DataFrames of Spark",
-                do="pass one DataFrame per input; without Spark, use stretch.setup",
-            )
-    if len(frames) != len(operator.inputs):
-        raise DefinitionError(
-            f"{operator.name}.on() got {len(frames)} DataFrame(s)",
-            why=f"the operator is declared with {len(operator.inputs)} input(s)",
-            do="pass one DataFrame per input",
-        )
-    if len({frame.isStreaming for frame in frames}) > 1:
-        raise DefinitionError(
-            f"{operator.name}.on() got a streaming DataFrame and a batch one",
-            why="rows of one never end, and those of the other are there at once",
-            do="read both with spark.readStream, or both with spark.read",
-        )
-
-
-def _check_shards(shards: Any) -> None:
-    number = whole_number(shards)
-    if number is None or number < 1:
-        raise DefinitionError(
-            f"shards={shards!r} is not possible",
-            why="it is a number of Spark tasks, and at least one has to run",
-            do="pass a number from 1 up",
-        )
-
-
-def _check_options(placement: Placement, plan: Plan) -> None:
+def _check_options(placement: Placement, plan: Plan, parallelism: Any, max_parallelism: int | None) -> None:
     """Find what a node would complain of, before there is a query."""
-    parallelism_of(placement.parallelism, placement.max_parallelism)
+    parallelism_of(parallelism, max_parallelism)
     disorder_of(placement.watermark, plan)
     if placement.idle is not None:
         seconds_of(placement.idle)

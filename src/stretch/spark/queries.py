@@ -1,4 +1,4 @@
-"""Tells the tasks of a streaming query where its checkpoint is, which Spark itself does not.
+"""What the driver knows of running queries, and tells their tasks, which Spark itself does not tell.
 
 Spark calls its listeners in the thread that will run the query's micro-batches, before the first of them; what is set
 there as a local property reaches all of its tasks.
@@ -6,18 +6,23 @@ there as a local property reaches all of its tasks.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from stretch.spark.task import CHECKPOINT
+from stretch.spark.work import CHECKPOINT, PROBLEM, Work, task_name
 
 _ATTRIBUTE = "_stretch_listener"
 
+_works: dict[str, Work] = {}  # by the names that plans show
 
-def listen(session: SparkSession) -> None:
-    """Tell the tasks of all queries that this session starts from now on."""
+
+def remember(work: Work, session: SparkSession) -> None:
+    """Know an operator when a query of this session runs it."""
+    _works[task_name(work)] = work
     if not hasattr(session, _ATTRIBUTE):
         listener = _Starts(session)
         session.streams.addListener(listener)
@@ -29,14 +34,26 @@ def checkpoint_of(query: Any) -> str:
     return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
 
 
+def works_of(query: Any) -> list[Work]:
+    """Return the operators of a running query, as they stand in its plan."""
+    plan = str(query._jsq.streamingQuery().analyzedPlan().toString())
+    names = dict.fromkeys(re.findall(r"\bstretch_[\w-]+_[0-9a-f]{8}(?=\()", plan))
+    return [_works[name] for name in names if name in _works]
+
+
 class _Starts(StreamingQueryListener):
     def __init__(self, session: SparkSession) -> None:
         self._session = session
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         query = self._session.streams.get(str(event.id))
-        if query is not None:
-            self._session.sparkContext.setLocalProperty(CHECKPOINT, checkpoint_of(query))
+        if query is None:
+            return
+        context = self._session.sparkContext
+        context.setLocalProperty(CHECKPOINT, checkpoint_of(query))
+        twice = [name for name, times in Counter(work.name for work in works_of(query)).items() if times > 1]
+        if twice:
+            context.setLocalProperty(PROBLEM, f"two operators of the query are called {twice[0]!r}")
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         pass

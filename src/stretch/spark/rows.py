@@ -1,18 +1,21 @@
 """How rows of several inputs travel as rows of one kind, since Spark's `mapInArrow` takes one DataFrame.
 
-A travelling row has a tag, the number of its input, where there are several; then slots. A slot has one type, and each
-input uses it for at most one of its columns, so that inputs that have the same types share all slots.
+A travelling row has the number of its input, where there are several; the time of its micro-batch, where somebody
+wants to know; then slots. A slot has one type, and each input uses it for at most one of its columns, so that inputs
+that have the same types share all slots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-TAG = "input"
+INPUT = "input"
+NOW = "now"
+MICROSECONDS = 1e6
 
 
 @dataclass(frozen=True)
@@ -21,30 +24,57 @@ class Layout:
 
     columns: tuple[tuple[tuple[str, int], ...], ...]
     slots: tuple[str, ...]
+    has_now: bool = False
 
     @property
-    def has_tag(self) -> bool:
+    def has_input(self) -> bool:
         """Tell whether rows say which input they are of."""
         return len(self.columns) > 1
 
-    def untangle(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the rows of each input in a batch of travelling rows."""
-        if not self.has_tag:
+
+class Travelled:
+    """The rows of a partition, as they arrive."""
+
+    def __init__(self, layout: Layout, batches: Iterable[pa.RecordBatch]) -> None:
+        self._layout = layout
+        self._batches = iter(batches)
+        self._first: list[pa.RecordBatch] = []
+        self.now: float | None = None
+        """The time of the micro-batch, in seconds; None where nobody wants to know, or there is no row."""
+        if layout.has_now:
+            for batch in self._batches:
+                self._first.append(batch)
+                if batch.num_rows:
+                    self.now = batch.column(int(layout.has_input))[0].as_py() / MICROSECONDS
+                    break
+
+    def rows(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield rows with the number of their input."""
+        for batch in self._first:
+            yield from self._untangled(batch)
+        self._first = []
+        for batch in self._batches:
+            yield from self._untangled(batch)
+
+    def _untangled(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        if not self._layout.has_input:
             yield 0, self._columns_of(0, batch)
             return
-        tags = batch.column(0).to_numpy()
-        for number in np.unique(tags):
-            is_own = tags == number
+        numbers = batch.column(0).to_numpy()
+        for number in np.unique(numbers):
+            is_own = numbers == number
             rows = batch if is_own.all() else batch.filter(pa.array(is_own))
             yield int(number), self._columns_of(int(number), rows)
 
     def _columns_of(self, number: int, rows: pa.RecordBatch) -> pa.RecordBatch:
-        names = [name for name, _ in self.columns[number]]
-        first = int(self.has_tag)
-        return pa.RecordBatch.from_arrays([rows.column(first + slot) for _, slot in self.columns[number]], names=names)
+        columns = self._layout.columns[number]
+        first = self._layout.has_input + self._layout.has_now
+        return pa.RecordBatch.from_arrays(
+            [rows.column(first + slot) for _, slot in columns], names=[name for name, _ in columns]
+        )
 
 
-def make_layout(inputs: Sequence[Sequence[tuple[str, str]]]) -> Layout:
+def make_layout(inputs: Sequence[Sequence[tuple[str, str]]], has_now: bool) -> Layout:
     """Deal the columns of each input, pairs of name and type, to slots."""
     slots: list[str] = []
     dealt = []
@@ -58,4 +88,4 @@ def make_layout(inputs: Sequence[Sequence[tuple[str, str]]]) -> Layout:
                 slots.append(type_)
             used.append((name, free[0]))
         dealt.append(tuple(used))
-    return Layout(tuple(dealt), tuple(slots))
+    return Layout(tuple(dealt), tuple(slots), has_now)

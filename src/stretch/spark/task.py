@@ -1,58 +1,27 @@
 """What a Spark task does: one micro-batch of one shard.
 
-A shard's node stays in memory from one micro-batch to the next, since Spark keeps Python workers. Whoever uses it takes
-it out of `_nodes`, and puts it back when its micro-batch is committed: so what a failed attempt has changed is never
-seen again. Without one that is at the version before, the node is restored from the state log.
+It takes the shard's node at the version before, feeds it, writes the new version to the state log, and only then lets
+the last results go; so a version is there before Spark can know that the task has succeeded.
 """
 
 from __future__ import annotations
 
+import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 
-from stretch.errors import DefinitionError
-from stretch.node import Node, StateLog
-from stretch.operator.plan import AnyOperator
-from stretch.schema import Schema
-from stretch.spark.rows import Layout
+from stretch.errors import DefinitionError, StateError
+from stretch.node import StateLog
+from stretch.spark import shards
+from stretch.spark.rows import Travelled
+from stretch.spark.work import CHECKPOINT, PROBLEM, Key, Work, task_name
 
-CHECKPOINT = "stretch.checkpoint"  # a local property of Spark: where the query's checkpoint is
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
-
-
-@dataclass(frozen=True)
-class Work:
-    """What all tasks of an operator know; it travels in the plan."""
-
-    operator: AnyOperator
-    inputs: tuple[Schema, ...]
-    layout: Layout
-    name: str
-    """Tells the operators of a query apart; the same after a restart."""
-    token: str
-    """Made anew wherever `on` is called."""
-    is_streaming: bool
-    state: str | None
-    min_versions: int
-    options: dict[str, Any]
-    parallelism: int
-    max_parallelism: int | None
-
-
-class _Shard(NamedTuple):
-    """Which shard it is, of which run of which query."""
-
-    query: str
-    token: str
-    number: int
-
-
-_nodes: dict[_Shard, Node] = {}
 
 
 def make_task(work: Work) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -63,7 +32,7 @@ def make_task(work: Work) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Re
 
         return run_task(work, batches)
 
-    run.__name__ = f"stretch_{work.name}"
+    run.__name__ = task_name(work)
     return run
 
 
@@ -71,95 +40,86 @@ def run_task(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
     """Process the rows of a partition, and yield the results."""
     from pyspark import TaskContext
 
-    rows = (part for batch in batches for part in work.layout.untangle(batch))
-    if not work.is_streaming:
-        return _run_batch(work, rows)
     context = TaskContext.get()
     assert context is not None
-    shard = _Shard(_property(context, _QUERY), work.token, context.partitionId())
-    batch_id = int(_property(context, _BATCH))
-    log = StateLog(_location(work, context, shard), min_versions=work.min_versions)
-    return _run_micro_batch(work, shard, log, batch_id, rows)
+    travelled = Travelled(work.layout, batches)
+    number = context.partitionId()
+    if not work.is_streaming:
+        return _run_batch(work, number, travelled)
+    problem = context.getLocalProperty(PROBLEM)
+    if problem is not None:
+        raise DefinitionError(problem, why="each has state of its own under its name", do="give them names: name=...")
+    key = Key(_property(context, _QUERY), work.name, number)
+    log = StateLog(location(work, context.getLocalProperty(CHECKPOINT), key), min_versions=work.min_versions)
+    return _run_micro_batch(work, key, log, int(_property(context, _BATCH)), travelled)
 
 
-def _run_batch(work: Work, rows: Iterator[tuple[int, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    node = _new_node(work)
+def _run_batch(work: Work, number: int, travelled: Travelled) -> Iterator[pa.RecordBatch]:
+    """Process rows that are all there is."""
+    node = shards.new_node(work, number)
     try:
-        yield from node.process(0, rows)
-        yield from node.flush()
+        for rows in node.process(0, travelled.rows()):
+            yield work.results.of(rows)
+        for rows in node.flush():
+            yield work.results.of(rows)
     finally:
         node.stop()
 
 
 def _run_micro_batch(
-    work: Work, shard: _Shard, log: StateLog, batch_id: int, rows: Iterator[tuple[int, pa.RecordBatch]]
+    work: Work, key: Key, log: StateLog, batch_id: int, travelled: Travelled
 ) -> Iterator[pa.RecordBatch]:
     """Process a micro-batch; the last results leave when its version is in the log."""
-    node = _node_for(work, shard, log, batch_id)
+    shard = shards.take(work, key, log, batch_id)
     try:
-        last: pa.RecordBatch | None = None
-        for results in node.process(batch_id, rows):
-            if last is not None:
-                yield last
-            last = results
-        node.commit(log)
+        node, begun = shard.node, time.perf_counter()
+        waiting: list[pa.RecordBatch] = []
+        now = node.now if travelled.now is None else travelled.now  # no rows: time stands still
+        for rows in node.process(batch_id, travelled.rows(), now=now):
+            yield from waiting
+            waiting = [work.results.of(rows)]
+        late = [node.late(number) for number in range(len(work.inputs))]  # taken in any case, or they pile up
+        if work.has_late and key.number == 0:  # every shard has all of them
+            waiting += work.results.of_late(late)
+        record = node.commit(log, f"{work.token}:{uuid.uuid4().hex}")
     except BaseException:
-        node.stop()
+        shards.drop(shard)
         raise
-    _nodes[shard] = node
-    if last is not None:
-        yield last
+    shards.give_back(shard, record, time.perf_counter() - begun)
+    yield from waiting
 
 
-def _node_for(work: Work, shard: _Shard, log: StateLog, batch_id: int) -> Node:
-    """Return the shard's node at the version before; nobody else has it from now on."""
-    node = _nodes.pop(shard, None)
-    if node is not None:
-        if node.version == batch_id - 1:
-            return node
-        node.stop()
-    if batch_id == 0:
-        return _new_node(work)
-    return Node.restore(
-        log,
-        batch_id - 1,
-        work.operator,
-        list(work.inputs),
-        parallelism=work.parallelism,
-        max_parallelism=work.max_parallelism,
-        **work.options,
-    )
-
-
-def _new_node(work: Work) -> Node:
-    return Node(
-        work.operator,
-        list(work.inputs),
-        parallelism=work.parallelism,
-        max_parallelism=work.max_parallelism,
-        **work.options,
-    )
-
-
-def _location(work: Work, context: Any, shard: _Shard) -> str:
-    """Return where the shard's state is."""
-    root = work.state or context.getLocalProperty(CHECKPOINT)
+def location(work: Work, checkpoint: str | None, key: Key) -> str:
+    """Return where the state of a shard is."""
+    root = work.state or checkpoint
     if root is None:
         raise DefinitionError(
             f"{work.name}: where to keep the state is not known",
             why="Spark did not tell where the checkpoint of the query is",
             do='pass a directory that every executor reaches: operator.on(..., state="hdfs://...")',
         )
-    return f"{_plain(root)}/stretch/{shard.query}/{work.name}/{shard.number}"
-
-
-def _plain(root: str) -> str:
-    """Return local files as paths, everything else as it is."""
     parsed = urlparse(root)
-    return unquote(parsed.path) if parsed.scheme == "file" else root.rstrip("/")
+    plain = unquote(parsed.path) if parsed.scheme == "file" else root
+    return f"{plain.rstrip('/')}/stretch/{key.query}/{key.operator}/{key.number}-of-{work.shards}"
+
+
+def check_state(work: Work, log: StateLog, batch_id: int) -> None:
+    """Say what is wrong if there is no state at all and there has to be some."""
+    if batch_id > 0 and not log.versions():
+        raise StateError(
+            f"{work.name}: there is no state to go on with at micro-batch {batch_id}",
+            where=log.location,
+            why="the operator is new in the query, or has another name or number of shards, or its state was moved",
+            do="take the change back; or start with a new checkpoint, which begins with empty state",
+        )
 
 
 def _property(context: Any, name: str) -> str:
     value = context.getLocalProperty(name)
-    assert value is not None, f"Spark does not tell {name}"
+    if value is None:
+        raise DefinitionError(
+            "Spark does not say which micro-batch of which query this is",
+            why=f"the local property {name} is missing",
+            do="use a version of PySpark from 4.1 up, and micro-batches (no continuous or real-time trigger)",
+        )
     return str(value)
