@@ -7,6 +7,7 @@
 """
 
 from stretch.node.node import Node, NodeMetrics
+from stretch.node.order import Heard
 from stretch.node.state_log import CommitRecord, StateLog
 
-__all__ = ["CommitRecord", "Node", "NodeMetrics", "StateLog"]
+__all__ = ["CommitRecord", "Heard", "Node", "NodeMetrics", "StateLog"]

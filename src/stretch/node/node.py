@@ -28,7 +28,7 @@ from stretch.errors import JobError
 from stretch.metrics import Metrics, Reconfiguration
 from stretch.node.files import rows_section
 from stretch.node.marks import LOWEST
-from stretch.node.order import Rows
+from stretch.node.order import Heard, Rows
 from stretch.node.processing import Options, Processing, Saved
 from stretch.node.state_log import CommitRecord, StateLog
 from stretch.operator.plan import AnyOperator
@@ -69,6 +69,7 @@ class _MicroBatch:
 
     rows: Sequence[Rows] = ()
     now: float = 0.0
+    heard: Sequence[Heard] = ()
     watermarks: list[int] = field(default_factory=list)
     """After its rows; and after a flush."""
     seconds: float = 0.0
@@ -204,13 +205,19 @@ class Node:
         return self._processing.result_schema
 
     def process(
-        self, batch_id: int, batches: Iterable[tuple[int, pa.RecordBatch]], *, now: float | None = None
+        self,
+        batch_id: int,
+        batches: Iterable[tuple[int, pa.RecordBatch]],
+        *,
+        now: float | None = None,
+        heard: Sequence[Heard] = (),
     ) -> Iterator[pa.RecordBatch]:
         """Take the rows of a micro-batch, as pairs (number of the input, rows), and yield results in time order.
 
         When it is exhausted, everything that is ready has been processed and `version` is `batch_id`, which has to
         be the one after the last. `now` is the real time of the micro-batch: pass one that is the same in a retry, so
-        that all attempts agree on who is idle.
+        that all attempts agree on who is idle. `heard` is how far sources have come whose rows went to other nodes;
+        it is looked at when all batches were taken.
         """
         self._require("ready", f"process({batch_id})")
         if self.version is not None and batch_id != self.version + 1:
@@ -222,9 +229,9 @@ class Node:
         self._state = "failed"  # until it has come to its end
         processing = self._processing
         self.now = self._clock() if now is None else now
-        batch = self._batch = _MicroBatch(processing.order.arrange(batches), self.now)
+        batch = self._batch = _MicroBatch(processing.order.arrange(batches), self.now, list(heard))
         begun = processing.seconds
-        yield from processing.advance(batch.rows, batch.now)
+        yield from processing.advance(batch.rows, batch.now, heard=batch.heard)
         batch.seconds = processing.seconds - begun
         batch.watermarks.append(processing.order.watermark)
         self.version = batch_id
@@ -261,7 +268,7 @@ class Node:
             record = log.write(header, processing.sections())
             self._base, self._replay_seconds, self._snapshot_seconds = self.version, 0.0, record.seconds
         else:
-            header |= {"kind": "delta", "watermarks": batch.watermarks}
+            header |= {"kind": "delta", "watermarks": batch.watermarks, "heard": batch.heard}
             header |= {"late": processing.order.late_counts, "seconds": batch.seconds}
             rows = [rows_section(f"rows {n}", rows) for n, rows in enumerate(batch.rows) if rows is not None]
             record = log.write(header, rows)
@@ -319,10 +326,11 @@ class Node:
             processing.check(header)
             rows = [processing.rows_from(file, "rows", number) for number in range(len(processing.shapes))]
             file.finish()
+        heard = [Heard(*each) for each in header["heard"]]
         for watermark in header["watermarks"]:
-            for _ in processing.advance(rows, header["now"], watermark, muted=True):
+            for _ in processing.advance(rows, header["now"], watermark, heard, muted=True):
                 raise AssertionError("a muted engine gave results")
-            rows = [None] * len(rows)
+            rows, heard = [None] * len(rows), []
         processing.order.late_counts = list(header["late"])
         self._replay_seconds += header["seconds"] + FILE_SECONDS
         self.version = version

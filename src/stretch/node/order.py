@@ -18,7 +18,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,14 @@ from stretch.node.rows import Shape, times_of
 from stretch.schema import Schema, read_column
 
 Rows: TypeAlias = "pa.RecordBatch | None"
+
+
+class Heard(NamedTuple):
+    """What is known of sources of an input without their rows: how far each has come in a micro-batch."""
+
+    input: int
+    sources: list[Any]
+    latest: list[int]
 
 
 class Order:
@@ -60,10 +68,12 @@ class Order:
                 arrived[number].append(rows)
         return [shape.sort(parts) if parts else None for shape, parts in zip(self._shapes, arrived, strict=True)]
 
-    def take(self, rows: Sequence[Rows], now: float, watermark: int | None = None) -> list[Rows]:
+    def take(
+        self, rows: Sequence[Rows], now: float, watermark: int | None = None, heard: Iterable[Heard] = ()
+    ) -> list[Rows]:
         """Take sorted rows of each input, and return those that may go on now.
 
-        The watermark follows from the sources, unless it is given.
+        The watermark follows from the sources, those of other rows that were `heard` of too, unless it is given.
         """
         for number, some in enumerate(rows):
             if self.marks[number].last_heard is None:
@@ -72,6 +82,12 @@ class Order:
                 self.latest = max(self.latest, int(times_of(some)[-1]))
                 self.marks[number].note(*self._shapes[number].latest(some), now)
                 self.held[number].add(some)
+        for number, sources, times in heard:
+            on_time = [n for n, latest in enumerate(times) if latest >= self.watermark]
+            if on_time:
+                latest = np.array([times[n] for n in on_time], np.int64)
+                self.latest = max(self.latest, int(latest.max()))
+                self.marks[number].note([sources[n] for n in on_time], latest, now)
         since = now - self._idle_seconds
         self.watermark = max(self.watermark, self._reached(since) if watermark is None else watermark)
         for marks in self.marks:

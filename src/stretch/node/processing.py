@@ -20,7 +20,7 @@ from stretch.errors import DefinitionError, StateError
 from stretch.node.description import columns_of, describe, difference, missing_columns
 from stretch.node.files import NEW_CHECKPOINT, FileReader, rows_section
 from stretch.node.marks import LOWEST
-from stretch.node.order import Order, Rows
+from stretch.node.order import Heard, Order, Rows
 from stretch.node.rows import Shape
 from stretch.operator.plan import AnyOperator, Plan, make_plan
 from stretch.operator.program import compile_plan
@@ -102,7 +102,13 @@ class Processing:
         return self.plan.result_schema().arrow()
 
     def advance(
-        self, rows: Sequence[Rows], now: float, watermark: int | None = None, *, muted: bool = False
+        self,
+        rows: Sequence[Rows],
+        now: float,
+        watermark: int | None = None,
+        heard: Sequence[Heard] = (),
+        *,
+        muted: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Take sorted rows of each input, process those that are ready, and yield the results; none if `muted`.
 
@@ -110,7 +116,7 @@ class Processing:
         """
         begun = wall_clock.perf_counter()
         before = self.order.watermark
-        ready = self.order.take(rows, now, watermark)
+        ready = self.order.take(rows, now, watermark, heard)
         waiting: list[pa.Table] = []
         if self.order.watermark > before:
             for table in self.engine.feed(ready, self.order.watermark, muted=muted):

@@ -31,12 +31,12 @@ from stretch.runtime.arguments import disorder_of, parallelism_of, seconds_of
 from stretch.schema import Schema
 from stretch.spark.frames import check_frames, check_shards, ddl_of, schema_of
 from stretch.spark.queries import remember
+from stretch.spark.route import SHARD, make_route
 from stretch.spark.rows import INPUT, NOW, Layout, make_layout
-from stretch.spark.task import make_task
+from stretch.spark.task import make_router, make_task
 from stretch.spark.work import Results, Work
 
 POOL_VARIABLE = "STRETCH_POOL"  # tells pools of Python workers apart
-_SHARD = "shard"
 
 
 def run_on(operator: AnyOperator, frames: Sequence[Any], placement: Placement) -> DataFrame:
@@ -48,7 +48,7 @@ def run_on(operator: AnyOperator, frames: Sequence[Any], placement: Placement) -
     work = _work(operator, plan, schemas, frames, placement)
     session = frames[0].sparkSession
     results = ", ".join(_result_columns(plan, work))
-    rows = _by_shard(_together(frames, work), placement.shards)
+    rows = _by_shard(_together(frames, work), work, plan, placement)
     if not work.is_streaming:
         return rows.mapInArrow(make_task(work), results)
     remember(work, session)
@@ -77,7 +77,11 @@ def _work(
     return Work(
         operator=operator,
         inputs=tuple(travelling),
-        layout=make_layout(columns, has_now=is_streaming and placement.idle is not None),
+        layout=make_layout(
+            columns,
+            has_input=len(frames) > 1 or placement.shards > 1,
+            has_now=is_streaming and placement.idle is not None,
+        ),
         results=Results(plan.result_schema().arrow(), late),
         name=_name_of(operator, frames),
         token=uuid.uuid4().hex,
@@ -98,12 +102,24 @@ def _work(
     )
 
 
-def _by_shard(rows: DataFrame, shards: int) -> DataFrame:
-    """Return a partition per shard, with a copy of all rows: each shard takes the keys that are its own."""
-    if shards == 1:
+def _by_shard(rows: DataFrame, work: Work, plan: Plan, placement: Placement) -> DataFrame:
+    """Return a partition per shard, with the rows that it has a key of, or all of them: each takes what is its own."""
+    if work.shards == 1:
         return rows.repartition(1)
-    numbers = F.explode(F.array(*map(F.lit, range(shards)))).alias(_SHARD)
-    return rows.select("*", numbers).repartitionById(shards, _SHARD).drop(_SHARD)
+    route = None if placement.late else make_route(plan, work.layout, placement.source, work.shards)
+    if route is None:
+        numbers = F.explode(F.array(*map(F.lit, range(work.shards)))).alias(SHARD)
+        addressed = rows.select("*", numbers)
+    else:
+        columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in rows.schema)
+        addressed = rows.mapInArrow(make_router(work, route), f"{columns}, {SHARD} int")
+    copies = F.count_if(F.col(INPUT) >= 0).alias("copies")
+    observed = addressed.observe(f"copies of {_observed_name(work)}", copies)
+    return observed.repartitionById(work.shards, SHARD).drop(SHARD)
+
+
+def _observed_name(work: Work) -> str:
+    return f"{work.name} {work.token[:8]}"
 
 
 def _together(frames: Sequence[DataFrame], work: Work) -> DataFrame:
@@ -112,7 +128,7 @@ def _together(frames: Sequence[DataFrame], work: Work) -> DataFrame:
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionAll(part)
-    return whole.observe(f"rows of {work.name} {work.token[:8]}", F.count(F.lit(1)).alias("rows"))
+    return whole.observe(f"rows of {_observed_name(work)}", F.count(F.lit(1)).alias("rows"))
 
 
 def _travelling(frame: DataFrame, number: int, layout: Layout) -> DataFrame:

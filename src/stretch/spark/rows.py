@@ -1,8 +1,8 @@
 """How rows of several inputs travel as rows of one kind, since Spark's `mapInArrow` takes one DataFrame.
 
-A travelling row has the number of its input, where there are several; the time of its micro-batch, where somebody
-wants to know; then slots. A slot has one type, and each input uses it for at most one of its columns, so that inputs
-that have the same types share all slots.
+A travelling row has the number of its input, where there are several, or rows go to several shards; the time of its
+micro-batch, where somebody wants to know; then slots. A slot has one type, and each input uses it for at most one of
+its columns, so that inputs that have the same types share all slots.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+
+from stretch.node import Heard
 
 INPUT = "input"
 NOW = "now"
@@ -24,19 +26,26 @@ class Layout:
 
     columns: tuple[tuple[tuple[str, int], ...], ...]
     slots: tuple[str, ...]
+    has_input: bool = False
     has_now: bool = False
 
     @property
-    def has_input(self) -> bool:
-        """Tell whether rows say which input they are of."""
-        return len(self.columns) > 1
+    def first_slot(self) -> int:
+        """Where the slots begin."""
+        return self.has_input + self.has_now
 
 
 class Travelled:
     """The rows of a partition, as they arrive."""
 
-    def __init__(self, layout: Layout, batches: Iterable[pa.RecordBatch]) -> None:
+    def __init__(
+        self, layout: Layout, batches: Iterable[pa.RecordBatch], time: str = "ts", source: str | None = None
+    ) -> None:
         self._layout = layout
+        self._time = time
+        self._source = source
+        self.heard: list[Heard] = []
+        """How far sources have come whose rows may be elsewhere; known when all rows were taken."""
         self._batches = iter(batches)
         self._first: list[pa.RecordBatch] = []
         self.now: float | None = None
@@ -61,20 +70,29 @@ class Travelled:
             yield 0, self._columns_of(0, batch)
             return
         numbers = batch.column(0).to_numpy()
-        for number in np.unique(numbers):
+        for number in map(int, np.unique(numbers)):
             is_own = numbers == number
             rows = batch if is_own.all() else batch.filter(pa.array(is_own))
-            yield int(number), self._columns_of(int(number), rows)
+            if number >= 0:
+                yield number, self._columns_of(number, rows)
+            else:
+                self.heard.append(self._mark(-1 - number, rows))
+
+    def _mark(self, number: int, marks: pa.RecordBatch) -> Heard:
+        """Read what marks say: how far each source has come."""
+        columns = self._columns_of(number, marks)
+        times = columns.column(self._time).cast(pa.int64()).to_pylist()
+        sources = [None] * len(times) if self._source is None else columns.column(self._source).to_pylist()
+        return Heard(number, sources, times)
 
     def _columns_of(self, number: int, rows: pa.RecordBatch) -> pa.RecordBatch:
         columns = self._layout.columns[number]
-        first = self._layout.has_input + self._layout.has_now
         return pa.RecordBatch.from_arrays(
-            [rows.column(first + slot) for _, slot in columns], names=[name for name, _ in columns]
+            [rows.column(self._layout.first_slot + slot) for _, slot in columns], names=[name for name, _ in columns]
         )
 
 
-def make_layout(inputs: Sequence[Sequence[tuple[str, str]]], has_now: bool) -> Layout:
+def make_layout(inputs: Sequence[Sequence[tuple[str, str]]], has_input: bool, has_now: bool) -> Layout:
     """Deal the columns of each input, pairs of name and type, to slots."""
     slots: list[str] = []
     dealt = []
@@ -88,4 +106,4 @@ def make_layout(inputs: Sequence[Sequence[tuple[str, str]]], has_now: bool) -> L
                 slots.append(type_)
             used.append((name, free[0]))
         dealt.append(tuple(used))
-    return Layout(tuple(dealt), tuple(slots), has_now)
+    return Layout(tuple(dealt), tuple(slots), has_input, has_now)

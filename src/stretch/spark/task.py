@@ -17,6 +17,7 @@ import pyarrow as pa
 from stretch.errors import DefinitionError, StateError
 from stretch.node import StateLog
 from stretch.spark import shards
+from stretch.spark.route import Route
 from stretch.spark.rows import Travelled
 from stretch.spark.work import CHECKPOINT, PROBLEM, Key, Work, task_name
 
@@ -36,13 +37,25 @@ def make_task(work: Work) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Re
     return run
 
 
+def make_router(work: Work, route: Route) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what Spark calls with the rows of a partition before the shuffle."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from stretch.spark.route import send
+
+        return send(route, batches)
+
+    run.__name__ = f"to_shards_of_{work.name}"
+    return run
+
+
 def run_task(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Process the rows of a partition, and yield the results."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
-    travelled = Travelled(work.layout, batches)
+    travelled = Travelled(work.layout, batches, work.options["time"], work.options["source"])
     number = context.partitionId()
     if not work.is_streaming:
         return _run_batch(work, number, travelled)
@@ -58,7 +71,7 @@ def _run_batch(work: Work, number: int, travelled: Travelled) -> Iterator[pa.Rec
     """Process rows that are all there is."""
     node = shards.new_node(work, number)
     try:
-        for rows in node.process(0, travelled.rows()):
+        for rows in node.process(0, travelled.rows(), heard=travelled.heard):
             yield work.results.of(rows)
         for rows in node.flush():
             yield work.results.of(rows)
@@ -75,7 +88,7 @@ def _run_micro_batch(
         node, begun = shard.node, time.perf_counter()
         waiting: list[pa.RecordBatch] = []
         now = node.now if travelled.now is None else travelled.now  # no rows: time stands still
-        for rows in node.process(batch_id, travelled.rows(), now=now):
+        for rows in node.process(batch_id, travelled.rows(), now=now, heard=travelled.heard):
             yield from waiting
             waiting = [work.results.of(rows)]
         late = [node.late(number) for number in range(len(work.inputs))]  # taken in any case, or they pile up
