@@ -64,7 +64,8 @@ def expected(folder: Path) -> Counter[tuple[int, str, int]]:
         )
         SELECT (ts // {ADVANCE} + shift) * {ADVANCE} AS ts, word, count(*) AS count
         FROM words, range(1, {SIZE // ADVANCE + 1}) AS shifts(shift) GROUP BY ALL
-    """).fetchall()
+    """)
+    assert found is not None.fetchall()
     return Counter(found)
 
 

@@ -1,6 +1,7 @@
 """`operator.on(df)`: what comes out is what the reference engine says."""
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
 
 import stretch as st
@@ -93,7 +94,7 @@ def test_time_may_be_a_long_and_columns_may_have_any_names(spark):
 
 def failure_of(query):
     """Return what a query failed with."""
-    with pytest.raises(Exception) as caught:
+    with pytest.raises(StreamingQueryException) as caught:
         query.awaitTermination()
     return str(caught.value)
 

@@ -18,13 +18,12 @@ import os
 import secrets
 import socketserver
 import threading
-import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 from stretch.errors import StretchError
-from stretch.metrics import Metrics, Reading, Reconfiguration, Work
+from stretch.metrics import Reconfiguration
 from stretch.runtime.control import ControlLoop
 
 if TYPE_CHECKING:
@@ -67,29 +66,11 @@ def start_loop(shard: Shard) -> ControlLoop | None:
     """Let the controller of an elastic operator work beside its engine."""
     if shard.work.elastic is None:
         return None
-    loop = ControlLoop(shard.work.elastic, lambda: read(shard), shard.node.reconfigure, shard.key.operator)
+    loop = ControlLoop(
+        shard.work.elastic, lambda: shard.node.metrics().engine, shard.node.reconfigure, shard.key.operator
+    )
     loop.start()
     return loop
-
-
-def read(shard: Shard) -> Reading:
-    """Return the counters of a shard as controllers take them."""
-    counts: Metrics = shard.node.metrics().engine
-    active = tuple(number for number, each in enumerate(counts.instances) if each.is_active)
-    return Reading(
-        time=time.monotonic(),
-        arrived=(counts.tuples_in,),
-        work=Work(
-            tuples=min((counts.instances[number].tuples for number in active), default=0),
-            updates=sum(counts.updates),
-            outputs=counts.results,
-        ),
-        busy_ns=tuple(each.busy_ns for each in counts.instances),
-        instances=active,
-        pending=counts.pending,
-        group_work=counts.updates,
-        mapping=counts.mapping,
-    )
 
 
 class _Handler(socketserver.StreamRequestHandler):
