@@ -65,8 +65,8 @@ def expected(folder: Path) -> Counter[tuple[int, str, int]]:
         SELECT (ts // {ADVANCE} + shift) * {ADVANCE} AS ts, word, count(*) AS count
         FROM words, range(1, {SIZE // ADVANCE + 1}) AS shifts(shift) GROUP BY ALL
     """)
-    assert found is not None.fetchall()
-    return Counter(found)
+    assert found is not None
+    return Counter(found.fetchall())
 
 
 def written(folder: Path) -> Counter[tuple[int, str, int]]:
