@@ -33,7 +33,7 @@ from stretch.operator.keys import hashtags, pairs, words
 from stretch.operator.spec import Input, Map, Operator, input, purge, store
 from stretch.runtime.job import Job
 from stretch.runtime.setup import setup
-from stretch.spark import live
+from stretch.spark import live, remaining
 from stretch.windows.spec import Window, sliding, tumbling
 
 __version__ = "0.1.0"
@@ -76,6 +76,7 @@ __all__ = [
     "pairs",
     "paper",
     "purge",
+    "remaining",
     "setup",
     "sliding",
     "store",

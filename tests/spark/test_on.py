@@ -92,6 +92,13 @@ def test_time_may_be_a_long_and_columns_may_have_any_names(spark):
     assert rows_of(counted) == [(10, "a", 2), (20, "a", 2)]
 
 
+def test_what_remains_when_a_query_has_ended(spark, folder, tmp_path):
+    query = run_all(operator().on(read(spark, folder), shards=2), tmp_path / "out")
+    rest = st.remaining(query)
+    assert sorted(written(spark, tmp_path / "out") + rows_of(rest), key=repr) == expected(ALL)
+    assert rows_of(rest) == rows_of(st.remaining(query)) != []
+
+
 def failure_of(query):
     """Return what a query failed with."""
     with pytest.raises(StreamingQueryException) as caught:

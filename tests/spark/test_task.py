@@ -39,6 +39,7 @@ def work_of(declared=None, shards=1, token=None, **changes):
     settings = {
         "operator": declared,
         "inputs": (schema,),
+        "result_columns": make_plan(declared, [schema]).result_schema().columns,
         "layout": make_layout(
             [[(name, str(type_)) for name, type_ in schema.columns]], has_input=shards > 1, has_now=False
         ),

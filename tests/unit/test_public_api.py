@@ -11,8 +11,8 @@ import stretch as st
 NAMES = """
 Aggregate BalanceController Controller Decision DefinitionError FunctionError Input InputError Job JobError Join Load
 Map Metrics ModelController Operator Reconfiguration ReconfigurationError StateError StretchError ThresholdController
-Window band controllers count elastic first hashtags input last live max mean min pairs paper purge setup sliding store
-sum testing tumbling words
+Window band controllers count elastic first hashtags input last live max mean min pairs paper purge remaining setup
+sliding store sum testing tumbling words
 """
 
 PAPER = "forwarder hedge longest_tweet longest_tweet_by_map paircount scale_join wordcount wordcount_aggregate"
@@ -27,6 +27,7 @@ PARAMETERS = {
     "Operator": "* window schema keys inputs state update output slide mapping groups keys_are_groups occurrences name",
     "Operator.on": "self frames * time source watermark idle resolution shards parallelism max_parallelism late state",
     "live": "query",
+    "remaining": "query operator",
     "Aggregate": "* window keys key_name inputs mapping groups occurrences name aggregates",
     "Join": "* match window before after keys how inputs output schema self_join index mapping groups printed_purge "
     "name",

@@ -12,6 +12,7 @@ The only place that knows Spark, and nothing here imports pyspark before it is n
 | `frames` | driver | DataFrames as inputs |
 | `queries` | driver | what is known of running queries, and told to their tasks |
 | `live_query` | driver | `st.live(query)`: metrics, and changes of parallelism |
+| `remaining_rows` | driver, worker | `st.remaining(query)`: the windows that are open when a query ends |
 | `work` | both | what the driver tells the tasks |
 | `rows` | both | how rows of several inputs travel as rows of one kind |
 | `task` | worker | a micro-batch of one shard |
@@ -47,3 +48,17 @@ def live(query: Any) -> Any:
     from stretch.spark.live_query import live as look_at
 
     return look_at(query)
+
+
+def remaining(query: Any, operator: str | None = None) -> Any:
+    """Return what the open windows of a query that has ended would give, as a batch DataFrame.
+
+    It reads the state of the last micro-batch and leaves it as it is. `operator` is the name of the one that is meant,
+    where the query has several.
+
+    >>> query.awaitTermination()  # a query with trigger(availableNow=True)
+    >>> st.remaining(query).write.mode("append").parquet("out/")
+    """
+    from stretch.spark.remaining_rows import remaining as read
+
+    return read(query, operator)

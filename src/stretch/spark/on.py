@@ -77,6 +77,7 @@ def _work(
     return Work(
         operator=operator,
         inputs=tuple(travelling),
+        result_columns=plan.result_schema().columns,
         layout=make_layout(
             columns,
             has_input=len(frames) > 1 or placement.shards > 1,
@@ -143,7 +144,7 @@ def _travelling(frame: DataFrame, number: int, layout: Layout) -> DataFrame:
 
 def _result_columns(plan: Plan, work: Work) -> Iterator[str]:
     """Yield the columns of the results, as DDL."""
-    for name, type_ in plan.result_schema().columns:
+    for name, type_ in work.result_columns:
         yield f"`{name}` {type_}"
     for name, schema in zip(work.results.late_names, work.inputs, strict=bool(work.results.late)):
         fields = ", ".join(f"`{column}`: {type_}" for column, type_ in _late_schema(schema, plan).columns)

@@ -73,7 +73,7 @@ def take(work: Work, key: Key, log: StateLog, batch_id: int) -> Shard:
         node = new_node(work, key.number)
     else:
         check_state(work, log, batch_id)
-        node = _restored(work, key.number, log, batch_id - 1)
+        node = restored(work, key.number, log, batch_id - 1)
         counts.restored += 1
         counts.restore_seconds = time.perf_counter() - begun
     shard = Shard(key, work, node, counts)
@@ -124,7 +124,7 @@ def _is_usable(shard: Shard, work: Work, log: StateLog, batch_id: int) -> bool:
     return True
 
 
-def _restored(work: Work, number: int, log: StateLog, version: int) -> Node:
+def restored(work: Work, number: int, log: StateLog, version: int) -> Node:
     """Return the node that committed a version; its parallelism is the one asked for last, in this run of the query."""
     is_same_run = str(log.header(version).get("attempt", "")).startswith(f"{work.token}:")
     return Node.restore(

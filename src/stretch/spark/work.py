@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from stretch.controllers import Elastic
 from stretch.operator.plan import AnyOperator
-from stretch.schema import Schema
+from stretch.schema import Schema, Type
 from stretch.spark.rows import Layout
 
 CHECKPOINT = "stretch.checkpoint"  # a local property of Spark: where the query's checkpoint is
@@ -67,6 +67,7 @@ class Work:
 
     operator: AnyOperator
     inputs: tuple[Schema, ...]
+    result_columns: tuple[tuple[str, Type], ...]
     layout: Layout
     results: Results
     name: str
