@@ -162,12 +162,13 @@ def prefetch_slot(tables: Tables, shape: Shape, record: int, pane: int, key: int
 
 @kernel(inline=True)
 def prefetch_entry(tables: Tables, shape: Shape, record: int, pane: int, key: int, second: int) -> None:
-    """Ask for the entry that the search of a key will look at first; its slot has been asked for."""
+    """Ask for the entry that the search of a key will look at first, or make; its slot has been asked for."""
     directory = tables.directory
     if directory[record + TAG] == pane:
         block = directory[record + BLOCK]
         number = tables.slots[_first_slot(shape, block, directory[record + CLASS], key, second)]
-        prefetch(tables.heap, block + (number - 1) * shape.entry_words)
+        at = number - 1 if number != 0 else directory[record + COUNT]
+        prefetch(tables.heap, block + at * shape.entry_words)
 
 
 @kernel(inline=True)
