@@ -21,6 +21,7 @@ from stretch.runtime.compiled.arrivals import times_of
 from stretch.windows.spec import Boundaries
 
 PIECE_ROWS = 4096
+TRIGGER_ROWS = 64  # of a piece that a control entry waits for: an epoch begins at the next tuple, so it should come soon
 ROUND_NS = 1_000_000  # how long a source that finds no room waits before it looks for control entries again
 
 
@@ -55,8 +56,10 @@ class Inlet:
     def pieces(self, batch: pa.RecordBatch) -> Iterator[Piece]:
         """Encode a sorted batch, piece by piece: a piece arrives when it is asked for."""
         size, step = self._boundaries.size, self._boundaries.advance
-        for start in range(0, batch.num_rows, PIECE_ROWS):
-            part = batch.slice(start, PIECE_ROWS)
+        start = 0
+        while start < batch.num_rows:
+            part = batch.slice(start, TRIGGER_ROWS if self.controls else PIECE_ROWS)
+            start += part.num_rows
             times = np.ascontiguousarray(times_of(part, self._time))
             note_arrival(self._measures, self.number, int(times[0]))
             yield Piece(times, self._encoder.encode(part, times // step * step + size))
