@@ -12,7 +12,7 @@ import pyarrow as pa
 WINDOW, ADVANCE = 120_000, 60_000  # the windows of all benches: two minutes by one, in milliseconds
 
 BATCH_ROWS = 8_192
-TICK_SECONDS = 0.001  # how often a paced stream brings what is due
+TICK_SECONDS = 0.0002  # how often a paced stream brings what is due
 
 
 def dealt(table: pa.Table, start: int, sources: int, batch_rows: int = BATCH_ROWS) -> list[list[pa.RecordBatch]]:

@@ -99,7 +99,7 @@ INPUT_CELLS: Final = SEGMENT_LINES + SEGMENTS_MAX * SEGMENT_FIELDS
 CONTROL_ROOM: Final = 1  # staged entries that rows may not take: control entries come in when rows do not
 LIMIT_MIN: Final = 64
 SPEED_UNKNOWN: Final = 1_000_000  # a reader that has not reported yet: 1 us per entry
-TARGET_NS_DEFAULT: Final = 4_000_000
+TARGET_NS_DEFAULT: Final = 2_000_000
 
 RANK_VARIES: Final = -2
 TIE_SHIFT: Final = 16  # a tie is (rank + 1) << TIE_SHIFT | slot

@@ -64,7 +64,7 @@ from stretch.operator.extract import FULL
 from stretch.operator.program import Program
 
 BATCH_ENTRIES = 512
-BATCH_NS = 2_000_000
+BATCH_NS = 250_000  # entries are given back once per batch: a part of what flow control lets be pending
 WAIT_ROUND_NS = 200_000_000
 
 DATA, CONTROL = 0, 2

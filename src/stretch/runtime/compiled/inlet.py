@@ -21,7 +21,9 @@ from stretch.runtime.compiled.arrivals import times_of
 from stretch.windows.spec import Boundaries
 
 PIECE_ROWS = 4096
-TRIGGER_ROWS = 64  # of a piece that a control entry waits for: an epoch begins at the next tuple, so it should come soon
+TRIGGER_ROWS = (
+    64  # of a piece that a control entry waits for: an epoch begins at the next tuple, so it should come soon
+)
 ROUND_NS = 1_000_000  # how long a source that finds no room waits before it looks for control entries again
 
 

@@ -14,6 +14,7 @@ from stretch.epochs.layout import EPOCH, HAS_WATERMARK, NOW, POOL_CELL, STATE_FU
 from stretch.epochs.worker import make_worker
 from stretch.errors import FunctionError, JobError, StretchError
 from stretch.native.outline import ViewBox
+from stretch.native.turns import take_short_turns
 from stretch.native.waiting import wake_all
 from stretch.operator.program import Program
 from stretch.runtime.compiled.memory import Memory
@@ -87,6 +88,7 @@ class Workers:
 
     def _work(self, number: int) -> None:
         """Run a worker until it stops; what it fails with stops everyone."""
+        take_short_turns()
         try:
             status = self._run(self._stations[number].address, number)
         except BaseException as problem:
