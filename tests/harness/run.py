@@ -28,6 +28,7 @@ from tests.harness.trace import Trace
 
 __all__ = [
     "ENGINES",
+    "INTERPRETED",
     "Aggregated",
     "Case",
     "Change",
@@ -50,7 +51,10 @@ __all__ = [
     "run",
 ]
 
-ENGINES = ("reference", "shared-nothing")
+INTERPRETED = ("reference", "shared-nothing")
+"""Engines that run any function, of any query, as it is."""
+
+ENGINES = (*INTERPRETED, "compiled")
 """Every engine that has to give the results of the definition."""
 
 _ARROW = pa.schema(

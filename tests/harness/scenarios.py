@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as some
@@ -153,6 +153,23 @@ def queries() -> Any:
     """All operators."""
     choices = [windowed()] * 8 + [some.builds(Mapped, some.integers(1, 2))]
     return some.sampled_from(choices).flatmap(lambda choice: choice)
+
+
+SHAPES = {
+    "counts by text": Aggregated(Cut(1, 1), "tag", (("count", None), ("count", "x")), groups=16),
+    "sums by list of text": Aggregated(
+        Cut(1, 1), "tags", (("sum", "x"), ("sum", "y"), ("mean", "y"), ("last", "tag")), groups=5
+    ),
+    "extremes of all": Aggregated(
+        Cut(1, 1), "one for all", (("min", "x"), ("max", "y"), ("min", "y"), ("first", "tag")), occurrences=True
+    ),
+}
+"""Queries for engines that compile: few, since each is compiled once; their windows are data."""
+
+
+def shaped(shape: str) -> Any:
+    """A query of a shape, over windows of any size."""
+    return some.builds(lambda cut: replace(SHAPES[shape], cut=cut), cuts(some.just(SHAPES[shape].cut.kind)))
 
 
 # --- streams

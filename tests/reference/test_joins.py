@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 import stretch as st
 from tests.harness.definition import Cut, Tuple, joined, multiset
-from tests.harness.run import ENGINES, rows_of
+from tests.harness.run import INTERPRETED, rows_of
 
 SIZE = 10
 NUMBERED = "ts long, n long"
@@ -49,7 +49,7 @@ def printed(rows):
     ]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INTERPRETED)
 @pytest.mark.parametrize(("distance", "is_joined", "is_printed"), [(0, 1, 1), (9, 1, 1), (10, 0, 1), (11, 0, 0)])
 def test_a_pair_exactly_one_size_apart_shares_no_window_but_is_joined_in_print(engine, distance, is_joined, is_printed):
     """`T[0].ts + WS < t.ts` keeps a tuple one step longer than the window `[l, l + WS)` does."""

@@ -3,7 +3,7 @@
 import pytest
 
 import stretch as st
-from tests.harness.run import ENGINES, rows_of
+from tests.harness.run import INTERPRETED, rows_of
 from tests.reference.tweets import HOUR, MINUTE, TWEETS, B, C, clock, time, tweets
 
 AT_TEN = [("10:00", "pink", 13), ("10:00", "red", 13)]
@@ -15,7 +15,7 @@ def read(table):
     return sorted((clock(timestamp), *rest) for timestamp, *rest in rows_of(table))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INTERPRETED)
 @pytest.mark.parametrize("parallelism", [1, 2, 4])
 def test_the_operator_of_many_keys_gives_the_longest_tweet_per_hashtag(engine, parallelism):
     with st.setup(st.paper.longest_tweet(), inputs=TWEETS, parallelism=parallelism, engine=engine) as job:

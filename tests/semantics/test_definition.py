@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 
 from tests.harness.definition import Cut, Tuple, exact, multiset, results
-from tests.harness.run import ENGINES, interleave, run
+from tests.harness.run import INTERPRETED, interleave, run
 from tests.harness.scenarios import scenarios
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INTERPRETED)
 @given(scenario=scenarios())
 def test_results_equal_the_definition(engine, scenario):
     assert multiset(run(scenario, engine)) == multiset(scenario.case.expected())
@@ -21,7 +21,7 @@ def test_results_equal_the_definition_in_every_interleaving(scenario):
 
 @given(scenario=scenarios())
 def test_shared_nothing_and_virtual_shared_nothing_give_the_same_table(scenario):
-    tables = [exact(run(scenario, engine)) for engine in ENGINES]
+    tables = [exact(run(scenario, engine)) for engine in INTERPRETED]
     assert all(table == tables[0] for table in tables)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.harness.definition import exact
-from tests.harness.run import ENGINES, Execution, interleave, replay, run
+from tests.harness.run import INTERPRETED, Execution, interleave, replay, run
 from tests.harness.scenarios import Change, scenarios
 
 
@@ -16,7 +16,7 @@ def plain(scenario):
     return replace(scenario, execution=Execution())
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INTERPRETED)
 @given(scenario=scenarios())
 def test_the_output_table_is_the_same_for_any_two_executions(engine, scenario):
     """Parallelism, batches, heartbeats, order of calls, closed sources and reconfigurations all differ."""

@@ -6,12 +6,12 @@ from hypothesis import strategies as some
 
 import stretch as st
 from tests.harness.definition import Cut, Cutless, Tuple, exact, joined
-from tests.harness.run import ENGINES, Case, Columns, Execution, Joined, Scenario, interleave, run
+from tests.harness.run import INTERPRETED, Case, Columns, Execution, Joined, Scenario, interleave, run
 from tests.harness.scenarios import executions, scenarios, streams
 from tests.harness.scenarios import joined as joins
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INTERPRETED)
 @given(scenario=scenarios(joins()))
 def test_rows_are_those_of_the_definition_in_its_order(engine, scenario):
     assert exact(run(scenario, engine)) == exact(scenario.case.expected())
@@ -31,7 +31,7 @@ def self_joins(draw):
     return Scenario(case, draw(executions(case)))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INTERPRETED)
 @given(scenario=self_joins())
 def test_a_row_does_not_meet_itself_in_a_self_join(engine, scenario):
     assert exact(run(scenario, engine)) == exact(scenario.case.expected())
@@ -47,7 +47,7 @@ def meet(when, left, right, how="inner", engine="reference"):
     return [(row[0], row[4], row[9]) for row in run(Scenario(case, Execution()), engine)]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INTERPRETED)
 @pytest.mark.parametrize(
     ("distance", "is_met"), [(-4, False), (-3, True), (-1, True), (0, True), (1, True), (5, True), (6, False)]
 )
@@ -57,7 +57,7 @@ def test_both_ends_of_an_interval_belong_to_it(engine, distance, is_met):
     assert found == ([(max(10, 10 + distance) + 1, 0, 0)] if is_met else [])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INTERPRETED)
 def test_tuples_alone_are_reported_when_nobody_can_come_any_more(engine):
     """A left tuple waits for what is up to `after` later, a right one for what is up to `before` later."""
     assert meet(Cutless(3, 5), [10], [], "full", engine) == [(16, 0, None)]

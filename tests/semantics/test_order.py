@@ -8,13 +8,13 @@ from itertools import pairwise
 from hypothesis import given
 
 from stretch.buffer.api import EntryKind
-from tests.harness.run import ENGINES, interleave, run
+from tests.harness.run import INTERPRETED, interleave, run
 from tests.harness.scenarios import elastic, scenarios, windowed
 
 
 @given(scenario=scenarios())
 def test_rows_leave_in_timestamp_order_in_every_engine(scenario):
-    for engine in ENGINES:
+    for engine in INTERPRETED:
         timestamps = [row[0] for row in run(scenario, engine)]
         assert timestamps == sorted(timestamps)
 

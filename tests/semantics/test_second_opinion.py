@@ -8,7 +8,7 @@ import pytest
 
 import stretch as st
 from tests.harness.definition import exact
-from tests.harness.run import ENGINES, rows_of
+from tests.harness.run import ENGINES, INTERPRETED, rows_of
 
 TAGS = ["red", "pink", "blue", "green", "teal", "gray"]
 WINDOWS = {"tumbling": (600, 600), "sliding": (600, 200), "uneven": (500, 300)}
@@ -71,7 +71,7 @@ def ordered(rows):
     return exact(sorted(rows, key=lambda row: (row[0], repr(row))))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INTERPRETED)
 @pytest.mark.parametrize(("size", "advance"), WINDOWS.values(), ids=WINDOWS)
 def test_longest_tweet_per_hashtag(engine, size, advance):
     stream = tweets(2_500, seed=size)

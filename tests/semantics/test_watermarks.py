@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 import stretch as st
 from tests.harness.definition import Cut, Tuple, exact, multiset
 from tests.harness.queries import SCHEMA, Aggregated, Columns
-from tests.harness.run import ENGINES, batch, rows_of
+from tests.harness.run import ENGINES, INTERPRETED, batch, rows_of
 
 QUERY = Aggregated(Cut(10, 5), "tag", (("count", None), ("sum", "x"), ("first", "x"), ("last", "x")))
 TIMES = some.integers(-15, 40)
@@ -283,7 +283,7 @@ def test_a_shared_nothing_or_shared_change_with_tuples_of_an_ended_source_in_fli
         assert [row[:3] for row in rows_of(job.finish())][:2] == [(25, "red", 1), (30, "red", 1)]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INTERPRETED)
 def test_a_stateless_operator_delivers_the_last_tuples_of_all_sources(engine):
     """At the end nothing comes after the last tuple, and there is no window that makes the watermark go on."""
     operator = st.Map(lambda t: [(t.x,)], schema="x long")

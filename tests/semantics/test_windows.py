@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 import stretch as st
 from tests.harness.definition import exact, multiset
 from tests.harness.queries import SCHEMA, Aggregated, Joined
-from tests.harness.run import ENGINES, Cut, batch, interleave, rows_of, run
+from tests.harness.run import ENGINES, INTERPRETED, Cut, batch, interleave, rows_of, run
 from tests.harness.scenarios import aggregated, computed, elastic, scenarios
 
 OUTPUT_BASED = aggregated() | computed(functions=["recount", "ends", "crowds", "sides"])
@@ -22,7 +22,7 @@ def of_kind(scenario, kind):
     return replace(scenario, case=replace(scenario.case, query=replace(query, cut=cut)))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INTERPRETED)
 @given(scenario=scenarios(OUTPUT_BASED))
 def test_single_and_multi_give_the_same_results(engine, scenario):
     """Both are the paper's window types of one semantics; the order of ties may differ (by when keys came up)."""
@@ -85,7 +85,7 @@ def test_results_do_not_wait_for_instances_that_have_none(engine):
         assert rows_of(running.results()) == [(10, 1), (20, 1)]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", INTERPRETED)
 @given(scenario=scenarios(some.builds(Joined, some.sampled_from([Cut(8, 1, "multi"), Cut(9, 4)]), some.just("all"))))
 def test_rows_of_updates_are_held_until_their_boundary(engine, scenario):
     """A pair is timestamped by a window that ends later than windows still to be reported; order has to hold."""

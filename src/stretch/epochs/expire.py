@@ -8,6 +8,7 @@ from typing import Any
 from stretch.epochs.layout import NOW, OK, STATE_FULL
 from stretch.epochs.report import NOTHING_SKIPPED, make_report_entries
 from stretch.native.jit import specialised
+from stretch.native.literal import not_literal
 from stretch.operator.program import Program
 from stretch.windows.kernels import (
     copy_table,
@@ -81,7 +82,7 @@ def _make_report_group(program: Program, at: Any) -> Callable[..., int]:
     @specialised
     def report_group(station, worker, group, first, last, dropped, right):  # type: ignore[no-untyped-def]
         tables = load_tables(station)
-        found, total, earliest, latest = 0, 0, 0, 0
+        found = total = earliest = latest = not_literal(0)
         for table in range(first, last):
             record = record_of(shape, group, table)
             if tables.directory[record + TAG] == table:
@@ -100,7 +101,7 @@ def _make_report_group(program: Program, at: Any) -> Callable[..., int]:
                 right,
                 tables.directory[earliest + BLOCK],
                 tables.directory[earliest + COUNT],
-                NOTHING_SKIPPED,
+                not_literal(NOTHING_SKIPPED),
             )
         if found == 2 and tables.directory[earliest + TAG] < dropped:
             return report_two(station, worker, group, right, earliest, latest)
@@ -109,7 +110,7 @@ def _make_report_group(program: Program, at: Any) -> Callable[..., int]:
             return STATE_FULL
         block, size_class = tables.directory[merged + BLOCK], tables.directory[merged + CLASS]
         count = tables.directory[merged + COUNT]
-        status = report_entries(station, worker, group, right, block, count, NOTHING_SKIPPED)
+        status = report_entries(station, worker, group, right, block, count, not_literal(NOTHING_SKIPPED))
         give_block(tables, worker, block, size_class)
         return status
 
@@ -147,7 +148,9 @@ def _make_report_two(program: Program, at: Any, report_entries: Callable[..., in
             if tables.slots[slot] != 0:
                 merge(tables, into + (tables.slots[slot] - 1) * shape.entry_words, other)
                 heap[merged + (number >> 6)] |= 1 << (number & 63)
-        status = report_entries(station, worker, group, right, into, directory[earlier + COUNT], NOTHING_SKIPPED)
+        status = report_entries(
+            station, worker, group, right, into, directory[earlier + COUNT], not_literal(NOTHING_SKIPPED)
+        )
         if status == OK:
             status = report_entries(station, worker, group, right, block, count, merged)
         give_block(tables, worker, merged, size_class)

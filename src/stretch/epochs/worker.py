@@ -57,6 +57,7 @@ from stretch.epochs.station import Station
 from stretch.epochs.update import make_apply_keys, make_find_keys
 from stretch.native.atomics import load_acquire
 from stretch.native.jit import specialised
+from stretch.native.literal import not_literal
 from stretch.native.outline import field_loaders, type_key
 from stretch.native.system import now_ns
 from stretch.native.waiting import WAIT_STOPPED, deadline_after
@@ -163,7 +164,7 @@ def _make_process(program: Program, at: Any) -> Callable[..., int]:
         times, refs, scratch_times = load_times(station), load_refs(station), load_scratch(station).times
         (size, advance_by, step_size), mask = load_timing(station), len(times) - 1
         mapping = mappings[row[EPOCH] % EPOCHS_MAX]
-        low, high, count = 0, -1, 0
+        low, high, count = not_literal(0), not_literal(-1), not_literal(0)
         segment_end = next_right = -(1 << 62)  # no table chosen yet
         for position in range(first, last):
             time, ref = times[position & mask], refs[position & mask]
@@ -174,7 +175,7 @@ def _make_process(program: Program, at: Any) -> Callable[..., int]:
                 is_switching = row[PENDING] != NONE and time > row[SWITCH_AT]
                 if is_switching or time >= next_right:
                     status = apply_keys(station, worker, low, high, count)
-                    count = 0
+                    count = not_literal(0)
                     if status == OK and is_switching:
                         status = switch(station, worker, position, time)
                     mapping = mappings[row[EPOCH] % EPOCHS_MAX]
@@ -195,8 +196,8 @@ def _make_process(program: Program, at: Any) -> Callable[..., int]:
                 high = time // step_size
                 low = high if has_panes else (time - size) // advance_by + 1
                 segment_end = (high + 1) * step_size if has_panes else min((high + 1) * step_size, next_right)
-                count = 0
-                found = find_keys(station, mapping, worker, ref, time, 0)
+                count = not_literal(0)
+                found = find_keys(station, mapping, worker, ref, time, count)
                 if found == FULL:
                     row[NOW] = time
                     return TOO_MANY_KEYS

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from stretch.buffer.api import BEFORE_ALL, BOTTOM, Entry, EntryKind, Member, Position
 
+ENTRIES_KEPT = 4096
+
 
 class ReferenceBuffer:
     """A `TupleBuffer` that merges on `add`; see `stretch.buffer.api` for the contracts.
@@ -58,8 +60,11 @@ class ReferenceBuffer:
         index = self._read.get(reader)
         if index is None or index == len(self._ready):
             return None
+        entry = self._ready[index]
         self._read[reader] = index + 1
-        return self._ready[index]
+        if index > ENTRIES_KEPT:
+            self._forget()
+        return entry
 
     def add_readers(self, readers: Iterable[Member], reader: Member, *, from_last: bool = False) -> bool:
         missing = set(readers) - self._read.keys()
@@ -86,6 +91,13 @@ class ReferenceBuffer:
         if present:
             self._merge()
         return bool(present)
+
+    def _forget(self) -> None:
+        """Drop what all readers have got; joining ones may begin at the last entry that another has got."""
+        done = min(self._read.values()) - 1
+        if done > ENTRIES_KEPT:
+            del self._ready[:done]
+            self._read = {reader: index - done for reader, index in self._read.items()}
 
     def _is_ready(self, entry: Entry) -> bool:
         """Tell whether every source has reached the entry (Paper: Definition "ready")."""

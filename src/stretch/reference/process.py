@@ -25,7 +25,7 @@ from stretch.schema import whole_number
 from stretch.windows.groups import hash_key
 from stretch.windows.spec import Boundaries
 
-_NO_ROWS = (str, bytes, dict, set, frozenset)
+NO_ROWS = (str, bytes, dict, set, frozenset)
 """What can be gone through, and yet is not rows in an order."""
 
 Owns = Callable[[int], bool]
@@ -212,7 +212,7 @@ class Processor:
                 return iter(())
             if isinstance(made, tuple):
                 return iter((made,))
-            if isinstance(made, Iterable) and not isinstance(made, _NO_ROWS):
+            if isinstance(made, Iterable) and not isinstance(made, NO_ROWS):
                 return iter(list(made))
             raise FunctionError(
                 f"{self.plan.name}: {role} returned {made!r}",

@@ -7,9 +7,19 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from stretch.errors import JobError
 from stretch.metrics import Metrics, Reconfiguration
 from stretch.operator.plan import Plan
 from stretch.operator.spec import Mapping
+
+
+def was_stopped(operator: str) -> JobError:
+    """Build the error of a call that was at work when the job was stopped."""
+    return JobError(
+        f"{operator}: the job was stopped",
+        why="another thread called stop() while this call was at work",
+        do="let the threads that use a job end before it is stopped",
+    )
 
 
 class Engine(Protocol):

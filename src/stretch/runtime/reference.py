@@ -202,7 +202,7 @@ class SharedNothingEngine(ReferenceEngine):
         )
 
 
-EngineName = Literal["reference", "shared-nothing", "compiled"]
+EngineName = Literal["reference", "shared-nothing", "python", "compiled"]
 
 
 def make_engine(

@@ -15,6 +15,7 @@ from stretch.runtime.compiled import CompiledEngine
 from stretch.runtime.engine import Engine
 from stretch.runtime.job import Job
 from stretch.runtime.reference import EngineName, VirtualEngine, chain_engine, make_engine
+from stretch.runtime.threads import PythonEngine, chain_python_engine, make_python_engine
 from stretch.schema import Schema, whole_number
 
 
@@ -47,7 +48,9 @@ def setup(
     - `idle`: a source silent for so long ("5 seconds" of real time) does not hold back the others; if all are, event
       time goes on to where the furthest of them is.
     - `resolution`: the smallest step of event time, for windows without an advance; default one unit of the column.
-    - `engine`: "reference" (the paper's model, shared state) or "shared-nothing" (its baseline, with copies).
+    - `engine`: "reference" (the paper's model, shared state, one step at a time), "shared-nothing" (its baseline, with
+      copies), "compiled" (functions compiled, on threads), or "python" (functions as they are, on threads). All give
+      the same results.
     """
     check_operator(operator)
     if engine not in get_args(EngineName):
@@ -79,6 +82,8 @@ def setup(
         disorder = disorder_of(watermark, plan)
         if engine == "compiled":
             return CompiledEngine(plan, streams, parallelism, pool, disorder, idle_seconds, clock)
+        if engine == "python":
+            return make_python_engine(plan, streams, parallelism, pool, disorder, idle_seconds, clock)
         return make_engine(engine, plan, streams, parallelism, pool, disorder, idle_seconds, seed, clock)
 
     declared = [stream.schema for stream in (operator.inputs if inputs is None else as_inputs(inputs))]
@@ -135,6 +140,8 @@ def _chain(
         )
     result = before.plan.result_schema()
     plan = make_plan(operator, [result], result.names[0], resolution)
+    if isinstance(before, PythonEngine):
+        return Job(_never, chain_python_engine(before, plan, parallelism, pool), upstream)
     return Job(_never, chain_engine(before, plan, parallelism, pool), upstream)
 
 

@@ -18,6 +18,7 @@ from stretch.native.turns import take_short_turns
 from stretch.native.waiting import wake_all
 from stretch.operator.program import Program
 from stretch.runtime.compiled.memory import Memory
+from stretch.runtime.engine import was_stopped
 
 STOP_SECONDS = 5.0
 
@@ -63,11 +64,7 @@ class Workers:
         if self.failure is not None:
             raise self.failure
         if not self.is_running:
-            raise JobError(
-                f"{self._name}: the job was stopped",
-                why="another thread called stop() while this call was at work",
-                do="let the threads that use a job end before it is stopped",
-            )
+            raise was_stopped(self._name)
 
     def stop(self) -> None:
         """Stop all threads, and wait for them; who does not come within STOP_SECONDS is left behind, and named."""
