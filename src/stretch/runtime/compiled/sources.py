@@ -53,6 +53,7 @@ class Sources:
         self._clock = clock
         self._relieve = relieve
         self.all = [Source(*each, disorder, clock()) for each in zip(inlets, streams, strict=True)]
+        self._connected = list(self.all)
         self.tuples_in = 0
         self.blocked_ns = 0
         log.add_sources(range(len(self.all)))
@@ -87,7 +88,8 @@ class Sources:
             self._flush(one)
             self._promise(one)
             one.is_open = False
-        if any(other.is_open for other in self.all):
+        if len(self._connected) > 1:
+            self._connected.remove(one)
             self._log.remove_sources([number])
 
     def announce(self, epoch: int) -> None:
@@ -104,16 +106,15 @@ class Sources:
 
     def end(self, reach: int) -> None:
         """End all sources, with a last watermark so far beyond the last tuple that no window survives it."""
-        connected = [one for one in self.all if one.is_open] or [self.all[-1]]
-        for one in connected:
+        for one in self._connected:
             with one.lock:
                 self._flush(one)
         reached = max(max(one.arrivals.latest, one.arrivals.watermark) for one in self.all)
         if reached == LOWEST:
             return
-        for one in connected:
+        for one in self._connected:
             with one.lock:
-                self._advance(one, reached + reach)
+                self._advance(one, reached + max(reach, 1))  # beyond the last tuples, of all sources
 
     def check_idle(self) -> None:
         """Advance sources that are silent for too long to what all the others have reached."""
