@@ -48,9 +48,8 @@ def setup(
     - `idle`: a source silent for so long ("5 seconds" of real time) does not hold back the others; if all are, event
       time goes on to where the furthest of them is.
     - `resolution`: the smallest step of event time, for windows without an advance; default one unit of the column.
-    - `engine`: "reference" (the paper's model, shared state, one step at a time), "shared-nothing" (its baseline, with
-      copies), "compiled" (functions compiled, on threads), or "python" (functions as they are, on threads). All give
-      the same results.
+    - `engine`: "reference" (the paper's model, step by step), "shared-nothing" (its baseline, with copies), "compiled"
+      (on threads, functions compiled), or "python" (on threads, functions as they are); all give the same results.
     """
     check_operator(operator)
     if engine not in get_args(EngineName):
@@ -80,11 +79,10 @@ def setup(
         plan = make_plan(operator, schemas, time, resolution)
         streams = [stream for stream, count in zip(plan.streams, counts, strict=True) for _ in range(count)]
         disorder = disorder_of(watermark, plan)
-        if engine == "compiled":
-            return CompiledEngine(plan, streams, parallelism, pool, disorder, idle_seconds, clock)
-        if engine == "python":
-            return make_python_engine(plan, streams, parallelism, pool, disorder, idle_seconds, clock)
-        return make_engine(engine, plan, streams, parallelism, pool, disorder, idle_seconds, seed, clock)
+        if engine in ("reference", "shared-nothing"):
+            return make_engine(engine, plan, streams, parallelism, pool, disorder, idle_seconds, seed, clock)
+        make = CompiledEngine if engine == "compiled" else make_python_engine
+        return make(plan, streams, parallelism, pool, disorder, idle_seconds, clock)
 
     declared = [stream.schema for stream in (operator.inputs if inputs is None else as_inputs(inputs))]
     known = [schema for schema in declared if schema is not None]
