@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from stretch.bench.timeline import Panel, draw_panels
+from stretch.bench.plot import draw
+from stretch.bench.report import Plot, Report
 from stretch.cli.text import emphasis, table
 from stretch.controllers import Controller, Machine, ModelController, Simulation, ThresholdController, Trace, elastic
 from stretch.controllers import phases as random_phases
 from stretch.controllers import simulate as play
+from stretch.controllers.simulation import Point
 from stretch.errors import DefinitionError
 
 HELP = "play a trace (rates, costs) to a controller, on simulated instances: its decisions, backlogs and latency"
@@ -56,25 +59,26 @@ def run(options: argparse.Namespace) -> int:
         content = {name: simulation.to_record() for name, simulation in simulations.items()}
         options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     if options.plot is not None:
-        draw_panels(panels(simulations), options.plot, [one.begin for one in next(iter(simulations.values())).phases()])
+        draw(Report("simulate", plots=plots(simulations)), options.plot)
     return 0
 
 
-def panels(simulations: dict[str, Simulation]) -> list[Panel]:
+def plots(simulations: dict[str, Simulation]) -> list[Plot]:
     """Return the curves of simulations of one trace."""
-    first = next(iter(simulations.values())).points
-    rate = Panel("Arriving tuples", "tuples/s")
-    rate.curves["rate"] = ([one.load.time for one in first], [one.load.arrival_rate for one in first])
-    instances = Panel("Instances", "", is_stepped=True)
-    busy = Panel("How busy they are on average", "%")
-    latency = Panel("How long tuples wait", "ms")
-    for name, simulation in simulations.items():
-        points = simulation.points
-        times = [one.load.time for one in points]
-        instances.curves[name] = (times, [float(one.load.parallelism) for one in points])
-        busy.curves[name] = (times, [100 * one.load.average_busy for one in points])
-        latency.curves[name] = (times, [1000 * one.latency for one in points])
-    return [rate, instances, busy, latency]
+
+    def curves(value: Callable[[Point], float]) -> dict[str, dict[float, list[float]]]:
+        return {
+            name: {point.load.time: [value(point)] for point in simulation.points}
+            for name, simulation in simulations.items()
+        }
+
+    first = next(iter(curves(lambda point: point.load.arrival_rate).values()))
+    return [
+        Plot("Arriving tuples", "seconds", "tuples/s", {"rate": first}),
+        Plot("Instances", "seconds", "", curves(lambda point: point.load.parallelism)),
+        Plot("How busy they are on average", "seconds", "%", curves(lambda point: 100 * point.load.average_busy)),
+        Plot("How long tuples wait", "seconds", "ms", curves(lambda point: 1000 * point.latency)),
+    ]
 
 
 def _made(name: str, settings: list[str]) -> Controller:

@@ -21,6 +21,7 @@ from stretch.controllers.model import ModelController
 from stretch.controllers.simulation import Machine, Simulation, simulate
 from stretch.controllers.threshold import ThresholdController
 from stretch.controllers.trace import Moment, Trace, phases
+from stretch.metrics import Work
 
 __all__ = [
     "BalanceController",
@@ -35,6 +36,7 @@ __all__ = [
     "Simulation",
     "ThresholdController",
     "Trace",
+    "Work",
     "elastic",
     "keep",
     "phases",
