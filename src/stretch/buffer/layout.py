@@ -2,19 +2,21 @@
 
 What
     `LogView` is what kernels get: int64 arrays, so that every kernel of the log is compiled once for all schemas. The
-    log proper is `times` and `refs`, rings of `capacity` entries by position, and one row store per input of the same
-    capacity. Each source stages in rings of its own: `staged_times`, `staged_ranks` and the rows of its input's
-    staging store. A staged entry and its row have the same number. Control entries take a number (and leave its row
-    unused); what they say stands in lines of the source's cells.
+    log proper is `times` and `refs`, rings of `capacity` entries by position, and one row store per input: of the same
+    capacity, or, where rows are kept longer than their entries, of as many as `Keeping` says. Each source stages in
+    rings of its own: `staged_times`, `staged_ranks` and the rows of its input's staging store. A staged entry and its
+    row have the same number. Control entries take a number (and leave its row unused); what they say stands in lines of
+    the source's cells.
     Positions and numbers count from 0 and only grow; a ring is indexed by their low bits.
 
 Invariants
     L1  slowest reader's position <= position of what is merged next <= slowest position + capacity.
     L2  CONSUMED <= STAGED <= CONSUMED + staging capacity, for each source.
-    L3  Entries [position of a connected reader, READY) and their rows are never written.
+    L3  Entries [position of a connected reader, READY) and their rows are never written. Where rows are kept, neither
+        are those of an input whose time is at most KEEP before that of the last entry that all readers have released.
 
 Who writes what (one line pair of the cache each, so that nobody's stores disturb others)
-    cells: READY and what follows, MERGE: who merges, holding the lock bit of MERGE; requests: anybody.
+    cells: READY, ROWS_FULL, MERGE: who merges, holding the lock bit of MERGE; requests: anybody.
            MEMBERS, VERSION, *_HIGH: who changes members, holding MEMBERS. SLOWEST, LIMIT: anybody who has looked.
     sources: STAGED to SHORT_OF_ITEMS, CONTROL_LINES: the source (BOUND also who connects it, before it runs).
            CONSUMED, CONTROLS_CONSUMED: who merges. IS_SOURCE: who changes members.
@@ -40,6 +42,7 @@ MERGE: Final = 1 * LINE  # bit 0: somebody merges; the rest counts requests
 WAKE_READERS: Final = 2 * LINE  # wait cell of those who wait for entries
 WAKE_SOURCES: Final = 3 * LINE  # wait cell of those who wait for room
 STARVED: Final = 4 * LINE  # not 0: who merged last found no room in the log
+ROWS_FULL: Final = STARVED + 1  # not 0: no room for rows, all of which are kept, whatever readers release
 MEMBERS: Final = 5 * LINE  # not 0: somebody changes the members
 VERSION: Final = 6 * LINE  # grows with each change of the members
 SOURCES_HIGH: Final = VERSION + 1  # no source from this slot on has ever been connected
@@ -79,6 +82,8 @@ SOURCES_SEEN: Final = 4  # slots looked at in this round
 COUNTED: Final = 5  # entries before it are counted in ROWS_FREED (logs with lists only)
 HAS_LISTS: Final = 6  # constant: some input has list columns
 INPUTS_AT: Final = 7  # constant: where the inputs begin
+KEEPS_ROWS: Final = 8  # constant: rows are kept longer than their entries
+RELEASED_TIME: Final = 9  # time of the last entry that all readers have released (logs that keep rows only)
 
 # then of each source,
 MERGING_SOURCES: Final = LINE  # where they begin
@@ -90,6 +95,7 @@ MERGING_CELLS: Final = LINE  # of a source; ORDER of the k-th one is the source 
 BLOCK: Final = 4096  # entries merged before they are published
 LONG_RUN: Final = 16  # rows of one source in a row, from which on each column is one copy
 ROW_NEXT, ROWS_FREED, PICKED, SEGMENTS, OPEN = range(5)  # OPEN: the segment that gathers, or -1
+ROWS_MAX, KEEP, KEPT_TIMES = range(5, 8)  # constant: rows of the store; how long they are kept; address of their times
 PICKS: Final = LINE
 SEGMENT_PICKS, SEGMENT_FROM, SEGMENT_TO, SEGMENT_COUNT, SEGMENT_FIELDS = range(5)
 SEGMENT_LINES: Final = PICKS + BLOCK
@@ -109,6 +115,8 @@ TIME_MIN: Final = -(2**62)
 TIME_MAX: Final = 2**62 - 1
 NO_BOUND: Final = 2 * TIME_MIN  # nothing promised
 NEVER: Final = 2**63 - 1
+
+KEPT_ROWS_PER_PIECE: Final = 1 << 19  # rows whose memory is given back together
 
 # Entry kinds and the shape of a ref, as in `api.EntryKind`.
 DATA: Final = 0

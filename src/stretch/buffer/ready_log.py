@@ -34,6 +34,18 @@ class Source(NamedTuple):
     rank: int | None = None
 
 
+class Keeping(NamedTuple):
+    """Rows are kept longer than their entries: up to `rows` of each input, a power of two.
+
+    Those of input n stay until they lie more than `ticks[n]` before what all readers have released; `times[n]` is the
+    column with the times of its rows, int64.
+    """
+
+    rows: int
+    times: Sequence[int]
+    ticks: Sequence[int]
+
+
 class Staging(NamedTuple):
     """The arrays in which a source writes its rows, by `number & (staging - 1)`."""
 
@@ -47,7 +59,8 @@ class ReadyLog:
 
     `inputs` are the columns of each input, `sources` the slots for sources. `capacity` entries can wait for readers,
     `staging` for their turn, per source; `items` and `staging_items` are the rings of each list column. All are powers
-    of two. `target_ns` is how much work flow control lets be pending; `stop` may be shared with others.
+    of two. `target_ns` is how much work flow control lets be pending; `stop` may be shared with others. `keeping` says
+    that readers look back at rows that they have released.
     """
 
     def __init__(
@@ -62,6 +75,7 @@ class ReadyLog:
         staging_items: int | None = None,
         target_ns: int = TARGET_NS_DEFAULT,
         stop: Cells | None = None,
+        keeping: Keeping | None = None,
     ) -> None:
         staging_items = staging_items or ITEMS_PER_ROW * staging
         items = items or max(ITEMS_PER_ROW * capacity, staging_items)
@@ -69,11 +83,12 @@ class ReadyLog:
         self.inputs, self.sources = [tuple(columns) for columns in inputs], tuple(sources)
         self.max_sources, self.max_readers = len(sources), max_readers
         self.capacity, self.staging_capacity = capacity, staging
+        self.row_capacity = capacity if keeping is None else keeping.rows
         self._rows: list[RowStore] = []
         self._staging: list[RowStore] = []
 
         def build(arena: Arena) -> LogView:
-            rings = {"rings": 1, "rows": capacity, "items": items}
+            rings = {"rings": 1, "rows": self.row_capacity, "items": items}
             self._rows = [RowStore(columns, arena, **rings) for columns in inputs]
             rings = {"rings": len(sources), "rows": staging, "items": staging_items}
             self._staging = [RowStore(columns, arena, **rings) for columns in inputs]
@@ -81,6 +96,8 @@ class ReadyLog:
 
         self.view: LogView = rows.allocate(build)
         self._set_constants(target_ns)
+        if keeping is not None:
+            self._keep_rows(keeping)
 
     def _build_view(self, arena: Arena, stop: Cells) -> LogView:
         sources, inputs = self.max_sources, len(self.inputs)
@@ -108,6 +125,7 @@ class ReadyLog:
         view.merging[layout.INPUTS_AT] = layout.source_at(self.max_sources)
         for number, columns in enumerate(self.inputs):
             view.column_counts[number] = len(columns)
+            view.merging[layout.input_at(view.merging, number) + layout.ROWS_MAX] = self.row_capacity
             view.tables[2 * number, : len(columns)] = self._rows[number].table
             view.tables[2 * number + 1, : len(columns)] = self._staging[number].table
         for slot, source in enumerate(self.sources):
@@ -119,6 +137,14 @@ class ReadyLog:
             fixed_tie = -1 if source.rank is None else layout.tie_of(source.rank, slot)
             view.merging[merging + layout.FIXED_TIE] = fixed_tie
             view.merging[merging + layout.TAKEN_TIME] = layout.TIME_MIN
+
+    def _keep_rows(self, keeping: Keeping) -> None:
+        merging = self.view.merging
+        merging[layout.KEEPS_ROWS], merging[layout.RELEASED_TIME] = 1, layout.TIME_MIN
+        for number, (column, ticks) in enumerate(zip(keeping.times, keeping.ticks, strict=True)):
+            at = layout.input_at(merging, number)
+            merging[at + layout.KEEP] = ticks
+            merging[at + layout.KEPT_TIMES] = address_of(self._rows[number].arrays[column])
 
     def columns(self, input: int = 0) -> tuple[Any, ...]:
         """Return the columns of an input in the log, by row: typed arrays, or `ListArrays`."""

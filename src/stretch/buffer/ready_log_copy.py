@@ -23,6 +23,7 @@ from stretch.buffer.layout import (
     PICKED,
     PICKS,
     ROW_NEXT,
+    ROWS_MAX,
     SEGMENT_COUNT,
     SEGMENT_FIELDS,
     SEGMENT_FROM,
@@ -39,11 +40,11 @@ from stretch.native import Cells, kernel
 
 
 @kernel(inline=True)
-def until_ring_ends(times: Cells, staged_times: Cells, merging: Cells, source: int, slot: int, length: int) -> int:
+def until_ring_ends(staged_times: Cells, merging: Cells, source: int, slot: int, length: int) -> int:
     """Cut a run at the ends of the rings that it is copied between (P3)."""
     cells = input_at(merging, merging[source_at(source) + OF_INPUT])
-    row = merging[cells + ROW_NEXT] & (times.shape[0] - 1)
-    return int(min(length, min(staged_times.shape[1] - slot, times.shape[0] - row)))
+    row = merging[cells + ROW_NEXT] & (merging[cells + ROWS_MAX] - 1)
+    return int(min(length, min(staged_times.shape[1] - slot, merging[cells + ROWS_MAX] - row)))
 
 
 @kernel(inline=True)
@@ -58,12 +59,11 @@ def write_run(
     length: int,
 ) -> int:
     """Write times and refs of a run, and note its rows; return how much of it the rings let through."""
-    length = until_ring_ends(times, staged_times, merging, source, slot, length)
+    length = until_ring_ends(staged_times, merging, source, slot, length)
     of_input = merging[source_at(source) + OF_INPUT]
     cells = input_at(merging, of_input)
-    capacity = times.shape[0]
-    row = merging[cells + ROW_NEXT] & (capacity - 1)
-    entry = position & (capacity - 1)
+    row = merging[cells + ROW_NEXT] & (merging[cells + ROWS_MAX] - 1)
+    entry = position & (times.shape[0] - 1)
     place = source * staged_times.shape[1] + slot
     low = (of_input << INPUT_SHIFT) | DATA
     merging[cells + ROW_NEXT] += length

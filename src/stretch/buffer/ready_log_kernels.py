@@ -16,6 +16,7 @@ from stretch.buffer.ready_log_merge import request_merge, slowest_position, try_
 from stretch.buffer.ready_log_readers import (
     add_readers,
     add_sources,
+    are_rows_full,
     is_drained,
     is_reader,
     is_source,
@@ -55,6 +56,7 @@ __all__ = [
     "admit",
     "admit_all",
     "advance",
+    "are_rows_full",
     "bound_of",
     "is_drained",
     "is_reader",

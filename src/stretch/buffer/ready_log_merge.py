@@ -60,6 +60,7 @@ from stretch.buffer.layout import (
     INPUT_SHIFT,
     IS_READER,
     IS_SOURCE,
+    KEEPS_ROWS,
     KEY_TIME,
     LAST_TIME,
     LIMIT_TIE,
@@ -91,6 +92,7 @@ from stretch.buffer.layout import (
     tie_of,
 )
 from stretch.buffer.ready_log_copy import copy_noted_rows
+from stretch.buffer.ready_log_keep import free_passed_rows, note_if_rows_full, room_for_kept
 from stretch.buffer.ready_log_runs import arrange, has_ready, plan_block
 from stretch.native import (
     compare_exchange,
@@ -153,6 +155,8 @@ def _merge_round(view: LogView) -> None:
     is_starved = False
     while True:
         room = _room_in_log(view, BLOCK)
+        if view.merging[KEEPS_ROWS] != 0:
+            room = min(room, room_for_kept(view))
         count = plan_block(view, room) if room > 0 else 0
         if count > 0:
             copy_noted_rows(view)
@@ -162,6 +166,8 @@ def _merge_round(view: LogView) -> None:
         if not has_ready(view.merging):
             break
         if is_starved:
+            if view.merging[KEEPS_ROWS] != 0:
+                note_if_rows_full(view)
             return
         exchange(view.cells, STARVED, 1)  # pairs with the exchange of release_to (G3); then looks again
         is_starved = True
@@ -219,9 +225,11 @@ def _room_in_log(view: LogView, wanted: int) -> int:
     """Return how many entries fit into the log in one piece, at most `wanted`."""
     merging = view.merging
     capacity = view.times.shape[0]
+    if merging[KEEPS_ROWS] != 0:
+        free_passed_rows(view, slowest_position(view))
     if capacity - (merging[HEAD] - merging[TAIL]) < min(wanted, capacity) or merging[HAS_LISTS] != 0:
         merging[TAIL] = slowest_position(view)
-        if merging[HAS_LISTS] != 0:
+        if merging[HAS_LISTS] != 0 and merging[KEEPS_ROWS] == 0:
             _count_freed_rows(view)
     room = capacity - (merging[HEAD] - merging[TAIL])
     return min(min(room, wanted), capacity - (merging[HEAD] & (capacity - 1)))

@@ -33,6 +33,7 @@ from stretch.buffer.layout import (
     READERS_HIGH,
     READY,
     RELEASED,
+    ROWS_FULL,
     SOURCE_CELLS,
     SOURCES_HIGH,
     SPEED,
@@ -189,6 +190,12 @@ def is_reader(view: LogView, reader: int) -> bool:
 def is_source(view: LogView, source: int) -> bool:
     """Tell whether the source is connected."""
     return load_acquire(view.sources, source * SOURCE_CELLS + IS_SOURCE) != 0  # pairs with the stores of members
+
+
+@kernel
+def are_rows_full(view: LogView) -> bool:
+    """Tell whether merging has stopped for good: all room for rows is taken by rows that have to be kept."""
+    return load_acquire(view.cells, ROWS_FULL) != 0  # pairs with the store_release of room_for_kept
 
 
 @kernel

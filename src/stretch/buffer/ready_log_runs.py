@@ -246,7 +246,7 @@ def _take_run_with_lists(view: LogView, source: int, position: int, room: int) -
     slot = number & (view.staged_times.shape[1] - 1)
     length = min(merging[at + STOP] - number, room)
     length = _run_length(view.staged_times, view.staged_ranks, merging, source, slot, length)
-    length = until_ring_ends(view.times, view.staged_times, merging, source, slot, length)
+    length = until_ring_ends(view.staged_times, merging, source, slot, length)
     row_input = merging[at + OF_INPUT]
     columns = view.column_counts[row_input]
     if columns > 0:

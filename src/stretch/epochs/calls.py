@@ -11,7 +11,7 @@ import numpy as np
 from stretch.buffer import ready_log_kernels as log_kernels
 from stretch.buffer.ready_log import ReadyLog, Source
 from stretch.buffer.rows import Column
-from stretch.epochs import kernels, measures
+from stretch.epochs import batches, kernels, measures
 from stretch.epochs.layout import make_epochs
 from stretch.native.outline import outlined, view_loader
 
@@ -21,31 +21,20 @@ _measures_at = view_loader(measures.make_measures(1, 1, 1))
 
 
 @outlined
-def ready_end(log: int) -> int:
-    return log_kernels.ready_end(_log_at(log))
+def begin_batch(epochs: int, log: int, worker: int) -> int:
+    return batches.begin_batch(_epochs_at(epochs), _log_at(log), worker)
 
 
 @outlined
-def release_to(log: int, reader: int, position: int) -> int:
-    log_kernels.release_to(_log_at(log), reader, position)
+def end_batch(epochs: int, log: int, out: int, measured: int, worker: int, bound: int, least: int) -> int:
+    views = (_epochs_at(epochs), _log_at(log), _log_at(out), _measures_at(measured))
+    batches.end_batch(*views, worker, bound, least)
     return 0
 
 
 @outlined
-def wait_for_entries(log: int, position: int, deadline_ns: int) -> int:
-    return log_kernels.wait_for_entries(_log_at(log), position, deadline_ns)
-
-
-@outlined
-def report_speed(log: int, reader: int, spent_ns: int, entries: int) -> int:
-    log_kernels.report_speed(_log_at(log), reader, spent_ns / entries)
-    return 0
-
-
-@outlined
-def advance(log: int, source: int, bound: int) -> int:
-    log_kernels.advance(_log_at(log), source, bound)
-    return 0
+def switch(epochs: int, log: int, out: int, worker: int, time: int, bound: int) -> int:
+    return batches.switch(_epochs_at(epochs), _log_at(log), _log_at(out), worker, time, bound)
 
 
 @outlined
@@ -68,19 +57,3 @@ def wait_for_rows(log: int, source: int, count: int, deadline_ns: int) -> int:
 def note_next_epoch(epochs: int, worker: int, epoch: int, time: int) -> int:
     kernels.note_next_epoch(_epochs_at(epochs), worker, epoch, time)
     return 0
-
-
-@outlined
-def switch_epoch(epochs: int, log: int, out: int, worker: int, position: int, time: int) -> int:
-    return kernels.switch_epoch(_epochs_at(epochs), _log_at(log), _log_at(out), worker, position, time)
-
-
-@outlined
-def record_results(measured: int, worker: int, time: int, count: int) -> int:
-    measures.record_results(_measures_at(measured), worker, time, count)
-    return 0
-
-
-@outlined
-def join(epochs: int, worker: int) -> int:
-    return kernels.join(_epochs_at(epochs), worker)

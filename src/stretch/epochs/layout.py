@@ -46,7 +46,14 @@ HANDLED: Final = 8  # tuples of which this worker had a key
 BUSY_NS: Final = 10
 WAIT_NS: Final = 11
 NOW: Final = 13  # time of the results at work, or of the tuple that failed
+BATCH_FIRST: Final = 14  # the batch at hand: positions of its entries
+BATCH_LAST: Final = 15
+BATCH_BEGUN_NS: Final = 16
+BATCH_RESULTS: Final = 17  # results made before it
+BATCH_SIZE: Final = 18  # of the next batch, at most BATCH_ENTRIES
 WORKER_WORDS: Final = 32
+
+BATCH_ENTRIES: Final = 512
 
 # A handover.
 TICKET: Final = 0  # epoch + 1, 0 if there is none
@@ -97,6 +104,7 @@ def make_epochs(groups: int, workers: int) -> Epochs:
     rows: Any = np.zeros((workers, WORKER_WORDS), np.int64)
     rows[:, EPOCH] = IN_POOL
     rows[:, PENDING] = NONE
+    rows[:, BATCH_SIZE] = BATCH_ENTRIES
     return Epochs(
         mapping=np.zeros((EPOCHS_MAX, groups), np.int32),
         members=np.zeros((EPOCHS_MAX, workers), np.int64),

@@ -10,8 +10,7 @@ Invariants
     K1  When a window is reported or the epoch switches, the scratch arrays are empty.
     K2  A worker that has processed watermark W gives no further result at or before W, and says so (bound).
     K3  What a worker reserved in the output is published before it waits for anything.
-    K4  A worker releases entries of its input after it has promised what they let it promise: who sees that they are
-        released by all finds their results in the output.
+    K4  Entries are released after it was promised what they let it promise (B1 in `batches`).
 
 Paper: Algorithms "processVSN", "handleInputTuple", "forwardAndShift".
 """
@@ -21,21 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from stretch.epochs.calls import (
-    advance,
-    join,
-    note_next_epoch,
-    ready_end,
-    record_results,
-    release_to,
-    report_speed,
-    switch_epoch,
-    wait_for_entries,
-)
+from stretch.buffer.layout import NO_BOUND
+from stretch.epochs.calls import begin_batch, end_batch, note_next_epoch, switch
 from stretch.epochs.expire import make_expire
 from stretch.epochs.layout import (
-    BUSY_NS,
-    ENTRIES,
+    BATCH_FIRST,
+    BATCH_LAST,
     EPOCH,
     EPOCHS_MAX,
     HANDLED,
@@ -46,27 +36,17 @@ from stretch.epochs.layout import (
     OK,
     PENDING,
     POSITION,
-    RESULTS,
-    STOPPED,
     SWITCH_AT,
     TOO_MANY_KEYS,
-    WAIT_NS,
     WATERMARK,
 )
 from stretch.epochs.station import Station
 from stretch.epochs.update import make_apply_keys, make_find_keys
-from stretch.native.atomics import load_acquire
-from stretch.native.jit import specialised
+from stretch.native.jit import kernel, specialised
 from stretch.native.literal import not_literal
 from stretch.native.outline import field_loaders, type_key
-from stretch.native.system import now_ns
-from stretch.native.waiting import WAIT_STOPPED, deadline_after
 from stretch.operator.extract import FULL
 from stretch.operator.program import Program
-
-BATCH_ENTRIES = 512
-BATCH_NS = 250_000  # entries are given back once per batch: a part of what flow control lets be pending
-WAIT_ROUND_NS = 200_000_000
 
 DATA, CONTROL = 0, 2
 
@@ -84,52 +64,29 @@ def make_worker(program: Program, sample: Station) -> Callable[[int, int], int]:
 
 def _make_worker(program: Program, sample: Station) -> Callable[[int, int], int]:
     at = field_loaders(sample)
-    load_log, load_out, load_epochs = at.log, at.out, at.epochs
-    load_workers, load_stop, load_measures = at.workers, at.stop, at.measures
-    process = _make_process(program, at)
+    load_log, load_out, load_epochs, load_workers = at.log, at.out, at.epochs, at.workers
+    load_measures, process = at.measures, _make_process(program, at)
 
     @specialised
     def run(station, worker):  # type: ignore[no-untyped-def]
         """Work until stopped: in the pool, waiting for entries, or on a batch of them."""
-        log, out, epochs = load_log(station), load_out(station), load_epochs(station)
-        row, stop = load_workers(station)[worker], load_stop(station)
-        size = BATCH_ENTRIES
+        epochs, log, out = load_epochs(station), load_log(station), load_out(station)
+        row = load_workers(station)[worker]
         while True:
-            # load_acquire: pairs with the store_release of who stops the job.
-            if load_acquire(stop, 0) != 0:
-                return STOPPED
-            if row[EPOCH] == IN_POOL:
-                status = join(epochs, worker)
-                if status != OK:
-                    return status
-            first = row[POSITION]
-            begun = now_ns()
-            if ready_end(log) == first:
-                waited = wait_for_entries(log, first, deadline_after(WAIT_ROUND_NS))
-                row[WAIT_NS] += now_ns() - begun
-                if waited == WAIT_STOPPED:
-                    return STOPPED
-                continue
-            last, results = min(ready_end(log), first + size), row[RESULTS]
-            status = process(station, worker, first, last)
+            status = begin_batch(epochs, log, worker)
+            if status == OK:
+                status = process(station, worker, row[BATCH_FIRST], row[BATCH_LAST])
             if status != OK:
                 return status
-            spent = now_ns() - begun
-            done = row[POSITION] - first
-            # Slow functions get small batches, so that a stop is seen in time, and entries are given back.
-            size = max(1, size // 2) if spent > BATCH_NS else min(BATCH_ENTRIES, 2 * size)
-            row[BUSY_NS] += spent
-            row[ENTRIES] += done
-            if row[EPOCH] != IN_POOL:
-                if row[HAS_WATERMARK] != 0:
-                    advance(out, worker, 2 * (row[WATERMARK] + 1))
-                release_to(log, worker, row[POSITION])
-                if done > 0:
-                    report_speed(log, worker, spent, done)
-            if row[RESULTS] > results:
-                record_results(load_measures(station), worker, row[NOW], row[RESULTS] - results)
+            end_batch(epochs, log, out, load_measures(station), worker, promised(row), 1)
 
     return run
+
+
+@kernel(inline=True)
+def promised(row: Any) -> int:
+    """Return the bound of a worker's results: none at or before its watermark (K2)."""
+    return 2 * (row[WATERMARK] + 1) if row[HAS_WATERMARK] != 0 else NO_BOUND
 
 
 def _make_switch(at: Any) -> Callable[..., int]:
@@ -137,16 +94,12 @@ def _make_switch(at: Any) -> Callable[..., int]:
     load_log, load_out, load_epochs, load_workers = at.log, at.out, at.epochs, at.workers
 
     @specialised
-    def switch(station, worker, position, time):  # type: ignore[no-untyped-def]
-        log, out, row = load_log(station), load_out(station), load_workers(station)[worker]
+    def switch_at(station, worker, position, time):  # type: ignore[no-untyped-def]
+        row = load_workers(station)[worker]
         row[POSITION] = position
-        if row[HAS_WATERMARK] != 0:
-            # Nobody may wait for this worker's results while it waits at the barrier (K3).
-            advance(out, worker, 2 * (row[WATERMARK] + 1))
-        release_to(log, worker, position)
-        return switch_epoch(load_epochs(station), log, out, worker, position, time)
+        return switch(load_epochs(station), load_log(station), load_out(station), worker, time, promised(row))
 
-    return switch
+    return switch_at
 
 
 def _make_process(program: Program, at: Any) -> Callable[..., int]:
@@ -155,7 +108,7 @@ def _make_process(program: Program, at: Any) -> Callable[..., int]:
     load_times, load_refs, load_scratch = at.times, at.refs, at.scratch
     has_panes, load_timing = program.has_panes, at.timing
     find_keys, apply_keys = make_find_keys(program, at), make_apply_keys(program, at)
-    expire, switch = make_expire(program, at), _make_switch(at)
+    expire, switch_at = make_expire(program, at), _make_switch(at)
 
     @specialised
     def process(station, worker, first, last):  # type: ignore[no-untyped-def]
@@ -177,7 +130,7 @@ def _make_process(program: Program, at: Any) -> Callable[..., int]:
                     status = apply_keys(station, worker, low, high, count)
                     count = not_literal(0)
                     if status == OK and is_switching:
-                        status = switch(station, worker, position, time)
+                        status = switch_at(station, worker, position, time)
                     mapping = mappings[row[EPOCH] % EPOCHS_MAX]
                     if status == OK and row[EPOCH] != IN_POOL and row[HAS_WATERMARK] != 0:
                         status = expire(station, worker, mapping, row[WATERMARK], time)

@@ -36,7 +36,7 @@ def compile_matches(
 ) -> Matches:
     """Compile a predicate bound to the columns of both inputs; None holds for every pair."""
     joined = Matches((_nothing, _nothing), _always)
-    for part in reversed(_parts_of(match)):
+    for part in reversed(parts_of(match)):
         compile_part = _compile_band if isinstance(part, Band) else _compile_function
         joined = _both(compile_part(part, streams, layouts, operator), joined)
     return joined
@@ -45,7 +45,7 @@ def compile_matches(
 def bands_of(match: Match | None, streams: Sequence[Stream]) -> tuple[Band, ...]:
     """Return bands that hold for every pair that matches: those that are declared, and those that functions imply."""
     found: dict[Band, None] = {}
-    for part in _parts_of(match):
+    for part in parts_of(match):
         found |= dict.fromkeys([part] if isinstance(part, Band) else implied_bands(part, streams))
     return tuple(found)[:BANDS_MAX]
 
@@ -69,12 +69,12 @@ def compile_value(stream: Stream, layout: Layout, name: str) -> Load:
     return value
 
 
-def _parts_of(match: Match | None) -> tuple[Match, ...]:
+def parts_of(match: Match | None) -> tuple[Match, ...]:
     """Return the predicates that all have to hold."""
     if match is None:
         return ()
     if isinstance(match, All):
-        return tuple(each for part in match.parts for each in _parts_of(part))
+        return tuple(each for part in match.parts for each in parts_of(part))
     return match.parts if isinstance(match, Predicate) else (match,)
 
 
@@ -112,7 +112,7 @@ def _compile_function(function: Any, streams: Sequence[Stream], layouts: Sequenc
     compiled = compile_match(function, views[0], views[1], operator)
 
     def loading(side: int) -> Load:
-        build, time_of = views[side].build, _compile_time(streams[side], layouts[side], used)
+        build, time_of = views[side].build, compile_time(streams[side], layouts[side], used)
 
         @specialised(inline=True)
         def load(inputs, place):  # type: ignore[no-untyped-def]
@@ -127,7 +127,7 @@ def _compile_function(function: Any, streams: Sequence[Stream], layouts: Sequenc
     return Matches((loading(0), loading(1)), holds)
 
 
-def _compile_time(stream: Stream, layout: Layout, used: set[str]) -> Load:
+def compile_time(stream: Stream, layout: Layout, used: set[str]) -> Load:
     """Return how a function gets the time of a row: from its column, or not at all if it does not ask."""
     if not used & {"timestamp", stream.time}:
         return _no_time

@@ -1,7 +1,8 @@
 """Memory by address: reserving it, copying it, and single values of it, for kernels that do not know the types.
 
 What
-    `reserve` asks the system for anonymous memory of which only the pages that are touched exist. `copy_bytes` copies a
+    `reserve` asks the system for anonymous memory of which only the pages that are touched exist; `give_back` undoes
+    the touching. `copy_bytes` copies a
     run of bytes; `read_int*` and `write_int*` access one value at an address. Kernels that move columns work on
     (address, width) pairs, so that they are compiled once for all schemas.
 
@@ -73,6 +74,19 @@ def copy_bytes(to_address: int, from_address: int, count: int) -> None:
     ctypes.memmove(int(to_address), int(from_address), int(count))
 
 
+def give_back(address: int, size: int) -> None:
+    """Give the whole pages of a part of reserved memory back to the system; they read as zero from then on."""
+    first, end = _whole_pages(int(address), int(size))
+    if end > first and hasattr(mmap, "MADV_DONTNEED"):
+        ctypes.CDLL(None).madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), mmap.MADV_DONTNEED)
+
+
+def _whole_pages(address: int, size: int) -> tuple[int, int]:
+    """Return where the first whole page begins, and where the last one ends."""
+    page = mmap.PAGESIZE
+    return -(-address // page) * page, (address + size) // page * page
+
+
 def read_int8(address: int) -> int:
     """Return the signed byte at an address."""
     return ctypes.c_int8.from_address(int(address)).value
@@ -127,6 +141,23 @@ def _copy_instruction(_typing: Any, to_address: Any, from_address: Any, count: A
     return types.none(types.int64, types.int64, types.int64), generate
 
 
+@instruction
+def _give_back_instruction(_typing: Any, address: Any, size: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        whole, advice = ir.IntType(64), ir.IntType(32)
+        byte, page = ir.IntType(8).as_pointer(), mmap.PAGESIZE
+        end = builder.and_(builder.add(*arguments), whole(-page))
+        first = builder.and_(builder.add(arguments[0], whole(page - 1)), whole(-page))
+        size = builder.sub(end, first)
+        with builder.if_then(builder.icmp_signed(">", size, whole(0))):
+            kind = ir.FunctionType(advice, [byte, whole, advice])
+            function = emit.get_or_insert_function(builder.module, kind, "madvise")
+            builder.call(function, [builder.inttoptr(first, byte), size, advice(mmap.MADV_DONTNEED)])
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.int64), generate
+
+
 def _reader(bits: int) -> Any:
     """Make the instruction that reads a signed integer of `bits` bits."""
 
@@ -163,6 +194,11 @@ _write8, _write16, _write32, _write64 = (_writer(bits) for bits in (8, 16, 32, 6
 @compiled_form_of(copy_bytes)
 def _copy_form(to_address: Any, from_address: Any, count: Any) -> Callable[..., Any]:
     return lambda to_address, from_address, count: _copy_instruction(to_address, from_address, count)
+
+
+@compiled_form_of(give_back)
+def _give_back_form(address: Any, size: Any) -> Callable[..., Any]:
+    return lambda address, size: _give_back_instruction(address, size)
 
 
 @compiled_form_of(read_int8)

@@ -238,16 +238,29 @@ def compile_output(function: Callable[..., Any], record: Any, columns: list[Type
             why=f"it returns {made}",
             do="write `yield w.key, w.count` (rows are yielded, so that there may be none or many)",
         )
-    row: Any = made.yield_type
+    return compiled, _check_row(made.yield_type, "output yields", function, columns, operator)
+
+
+def compile_pair_output(
+    function: Callable[..., Any], left: TupleView, right: TupleView, columns: list[Type], operator: str
+) -> tuple[Any, bool]:
+    """Compile `output(l, r)` of a join and compare what it returns with the schema; tell whether it is a tuple."""
+    compiled = user_function(function)
+    made = _return_type(compiled, function, (left.sample, right.sample), "output", operator)
+    return compiled, _check_row(made, "output makes", function, columns, operator)
+
+
+def _check_row(row: Any, makes: str, function: Callable[..., Any], columns: list[Type], operator: str) -> bool:
+    """Compare the type of a row with the schema; tell whether it is a tuple."""
     parts = list(row.types) if _is_tuple(row) else [row]
     if len(parts) != len(columns) or not all(map(_fits, parts, columns)):
         raise DefinitionError(
-            f"{operator}: output yields {row}",
+            f"{operator}: {makes} {row}",
             where=where_of(function),
             why=f"the schema has the types {', '.join(map(str, columns))}",
-            do="make output yield one value per column and of its type, or correct the schema",
+            do="make output give one value per column and of its type, or correct the schema",
         )
-    return compiled, isinstance(row, types.BaseTuple)
+    return bool(_is_tuple(row))
 
 
 def _fits(found: Any, declared: Type) -> bool:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from stretch.errors import InputError
 from stretch.operator.columns import Column, Form, Layout
 from stretch.operator.plan import Stream
+from stretch.runtime.compiled.arrivals import times_of
 from stretch.schema import read_column
 from stretch.strings import HASHTAGS, VALUES, WORDS, Dictionary
 from stretch.strings.columns import most_ids
@@ -39,6 +40,8 @@ class Encoder:
         return Encoded(arrays)
 
     def _encode_column(self, batch: pa.RecordBatch, column: Column, until: Any) -> tuple[Any, Any]:
+        if column.name == self._stream.time:
+            return np.ascontiguousarray(times_of(batch, column.name)), None
         data = read_column(batch, column.name, self._stream.schema[column.name], self._where)
         if column.form is Form.VALID:
             valid = data.is_valid().cast(pa.uint8()) if data.null_count else None

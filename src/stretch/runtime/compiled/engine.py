@@ -16,17 +16,19 @@ import pyarrow as pa
 from stretch.buffer.ready_log_kernels import merge_now, ready_end, wait_for_readers
 from stretch.epochs.coordinator import Coordinator, EpochChange
 from stretch.epochs.layout import BUSY_NS
+from stretch.joins.program import JoinProgram, compile_join, is_join
 from stretch.metrics import Metrics
 from stretch.native.waiting import WAIT_AGAIN, deadline_after
 from stretch.operator.plan import Plan, Stream
-from stretch.operator.program import compile_plan
+from stretch.operator.program import Program, compile_plan
 from stretch.operator.spec import Mapping
 from stretch.runtime.compiled.admission import Encoder
 from stretch.runtime.compiled.feed import feed
 from stretch.runtime.compiled.image import Section, sections_of
 from stretch.runtime.compiled.inlet import Inlet
-from stretch.runtime.compiled.memory import Memory
-from stretch.runtime.compiled.readings import read_metrics, state_bytes
+from stretch.runtime.compiled.join_memory import JoinMemory
+from stretch.runtime.compiled.memory import Memory, TableMemory
+from stretch.runtime.compiled.readings import read_metrics
 from stretch.runtime.compiled.results import Results
 from stretch.runtime.compiled.sources import Sources
 from stretch.runtime.compiled.workers import Workers
@@ -45,6 +47,18 @@ class Begin:
     load: Callable[[Memory], None] | None = None
 
 
+def program_of(plan: Plan) -> Program | JoinProgram:
+    """Compile a plan, or say what of it cannot be compiled."""
+    return compile_join(plan) if is_join(plan) else compile_plan(plan)
+
+
+def make_memory(program: Program | JoinProgram, streams: Sequence[Stream], pool: int) -> Memory:
+    """Reserve the memory that a program runs in."""
+    if isinstance(program, JoinProgram):
+        return JoinMemory(program, streams, pool)
+    return TableMemory(program, streams, pool)
+
+
 class CompiledEngine:
     """Runs one operator on threads."""
 
@@ -61,10 +75,10 @@ class CompiledEngine:
     ) -> None:
         self.plan = plan
         self.max_parallelism = max_parallelism
-        self.program = program = compile_plan(plan)
+        self.program = program = program_of(plan)
         assert plan.boundaries is not None
-        self.memory = memory = Memory(program, streams, max_parallelism)
-        self._results = Results(memory.out, program.results, plan, memory.dictionary)
+        self.memory = memory = make_memory(program, streams, max_parallelism)
+        self._results = Results(memory, program.results, plan)
         encoders = [
             Encoder(s, program.layouts[s.index], memory.dictionary, f"source {n}") for n, s in enumerate(streams)
         ]
@@ -79,7 +93,7 @@ class CompiledEngine:
         memory.out.add_sources(begin.instances)
         if begin.load is not None:
             begin.load(memory)
-        self._workers = Workers(program, memory, begin.instances, begin.watermark)
+        self._workers = Workers(plan.name, memory, begin.instances, begin.watermark)
 
     @property
     def parallelism(self) -> int:
@@ -156,7 +170,7 @@ class CompiledEngine:
     @property
     def state_bytes(self) -> int:
         """How much memory the state takes now: blocks of tables, and texts."""
-        return state_bytes(self.memory) + self.memory.dictionary.live_bytes()
+        return self.memory.state_bytes + self.memory.dictionary.live_bytes()
 
     @property
     def requested(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

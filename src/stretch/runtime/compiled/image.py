@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stretch.errors import JobError
-from stretch.runtime.compiled.memory import Memory
+from stretch.runtime.compiled.memory import Memory, TableMemory
 from stretch.windows.image import Spans, gather, list_tables, place_tables, scatter, spans_of
 
 PIECE_WORDS = 1 << 19  # 4 MB
@@ -38,6 +38,7 @@ class Section(NamedTuple):
 
 def sections_of(memory: Memory) -> list[Section]:
     """Return the state of a drained engine (I1)."""
+    assert isinstance(memory, TableMemory)
     tables, shape = memory.tables, memory.shape
     listed = list_tables(tables, shape)
     spans = spans_of(tables, shape, listed)
@@ -54,6 +55,7 @@ def sections_of(memory: Memory) -> list[Section]:
 
 def load(memory: Memory, sizes: Mapping[str, int], fill: Fill) -> None:
     """Put back what `sections_of` gave; `sizes` are the bytes of its sections by name (I1)."""
+    assert isinstance(memory, TableMemory)
     tables, shape = memory.tables, memory.shape
     mark = np.empty(1, np.int64)
     fill(mark)

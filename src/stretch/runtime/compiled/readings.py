@@ -29,7 +29,6 @@ from stretch.metrics import InstanceMetrics, Latency, Metrics
 from stretch.native.system import now_ns
 from stretch.runtime.compiled.memory import Memory
 from stretch.runtime.compiled.sources import Sources
-from stretch.windows.layout import LIVE_WORDS
 
 
 def read_metrics(memory: Memory, sources: Sources, coordinator: Coordinator) -> Metrics:
@@ -59,15 +58,10 @@ def read_metrics(memory: Memory, sources: Sources, coordinator: Coordinator) -> 
         latency=Latency(tuple(measures.latencies.sum(axis=0).tolist())),
         records=records,
         mapping=tuple(epochs.mapping[row].tolist()),
-        updates=tuple(measures.updates[:, : memory.shape.groups].sum(axis=0).tolist()),
-        state_bytes=state_bytes(memory),
+        updates=tuple(measures.updates[:, : memory.groups].sum(axis=0).tolist()),
+        state_bytes=memory.state_bytes,
         dictionary_bytes=memory.dictionary.memory_bytes(),
     )
-
-
-def state_bytes(memory: Memory) -> int:
-    """Return how many bytes the blocks of tables have that are in use."""
-    return 8 * int(memory.tables.free[:, LIVE_WORDS].sum())
 
 
 def pending_in(log: LogView) -> int:

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stretch.buffer.ready_log import ReadyLog
 from stretch.buffer.ready_log_kernels import ready_end, release_to, request_merge, take_times
 from stretch.operator.columns import Result
 from stretch.operator.plan import Plan
-from stretch.strings import Dictionary
+from stretch.runtime.compiled.memory import Memory
 
 READER = 0
 ROWS_DECODED = 1 << 16  # at once: more repeat more of their texts, and wait longer with ids that could be given back
@@ -25,10 +24,11 @@ ROWS_DECODED = 1 << 16  # at once: more repeat more of their texts, and wait lon
 class Results:
     """Takes results out of the output log; any thread may, one at a time."""
 
-    def __init__(self, out: ReadyLog, results: tuple[Result, ...], plan: Plan, dictionary: Dictionary) -> None:
-        self._out = out
+    def __init__(self, memory: Memory, results: tuple[Result, ...], plan: Plan) -> None:
+        self._memory = memory
+        self._out = out = memory.out
         self._results = results
-        self._dictionary = dictionary
+        self._dictionary = memory.dictionary
         self._rings = out.columns()
         self._schema = result_schema(plan)
         self._lock = threading.Lock()
@@ -36,7 +36,7 @@ class Results:
         self._taken = 0  # rows that are not decoded yet, in arrays with room for ROWS_DECODED
         self._make_room()
         self._position = 0
-        self._reached: int | None = None  # time of the last entry taken
+        self._reached: int | None = None  # the key of the last entry taken: its time, or what orders it
         self.is_muted = False
         """Whether results are thrown away: they have been given before."""
         out.add_readers([READER])
@@ -79,12 +79,15 @@ class Results:
     def _decode(self) -> None:
         """Make one batch of the rows that were taken; then their texts need no ids any more."""
         if self._taken and not self.is_muted:
-            self._batches.append(self._batch(self._leave(self._times), [self._leave(one) for one in self._columns]))
+            columns = [self._leave(one) for one in self._columns]
+            has_times = len(columns) > sum(len(result.arrays()) for result in self._results)
+            self._batches.append(self._batch(columns.pop() if has_times else self._leave(self._times), columns))
             if 2 * self._taken > ROWS_DECODED:
                 self._make_room()
         self._taken = 0
-        if self._reached is not None:
-            self._dictionary.release(self._reached - 1)
+        reached = None if self._reached is None else self._memory.time_of(self._reached)
+        if reached is not None:
+            self._dictionary.release(reached - 1)
 
     def _make_room(self) -> None:
         self._times = np.empty(ROWS_DECODED, np.int64)

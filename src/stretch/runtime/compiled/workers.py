@@ -11,12 +11,10 @@ import warnings
 from collections.abc import Sequence
 
 from stretch.epochs.layout import EPOCH, HAS_WATERMARK, NOW, POOL_CELL, STATE_FULL, STOPPED, WATERMARK
-from stretch.epochs.worker import make_worker
 from stretch.errors import FunctionError, JobError, StretchError
 from stretch.native.outline import ViewBox
 from stretch.native.turns import take_short_turns
 from stretch.native.waiting import wake_all
-from stretch.operator.program import Program
 from stretch.runtime.compiled.memory import Memory
 from stretch.runtime.engine import was_stopped
 
@@ -29,11 +27,9 @@ class Workers:
     They begin with `watermark`, where they take over the state of others.
     """
 
-    def __init__(
-        self, program: Program, memory: Memory, instances: Sequence[int], watermark: int | None = None
-    ) -> None:
+    def __init__(self, name: str, memory: Memory, instances: Sequence[int], watermark: int | None = None) -> None:
         self._memory = memory
-        self._name = program.plan.name
+        self._name = name
         self.failure: StretchError | None = None
         self._is_reported = False
         for instance in instances:
@@ -43,7 +39,7 @@ class Workers:
                 row[WATERMARK], row[HAS_WATERMARK] = watermark, 1
         stations = [memory.station(number) for number in range(memory.pool)]
         self._stations = [ViewBox(station) for station in stations]
-        self._run = make_worker(program, stations[0])
+        self._run = memory.make_worker(stations[0])
         memory.epochs.stop[0] = 1
         self._run(self._stations[0].address, 0)  # compiles it, here and once; it stops at once
         memory.epochs.stop[0] = 0
