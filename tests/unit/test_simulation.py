@@ -125,6 +125,14 @@ def test_no_instance_is_removed_while_tuples_wait(controller):
     assert done.points[-1].load.parallelism < 4
 
 
+def test_a_burst_that_instances_cope_with_is_not_followed():
+    rates = [(0.0, 1000.0), (20.0, 1250.0), (20.2, 1000.0)]
+    trace = Trace(tuple(Moment(begin, (rate,), AGGREGATE) for begin, rate in rates), 30.0)
+    done = simulate(trace, elastic(1, 72, st.ModelController(), "200 ms"), Machine())
+    assert max(point.load.arrival_rate for point in done.points if point.load.time > 19) > 1200
+    assert [one for one in done.changes if one.time > 15] == []
+
+
 def test_the_model_corrects_what_costs_turn_out_to_be():
     dearer = Costs(tuple_ns=500_000, update_ns=4_500_000, updates_per_tuple=2)
     trace = Trace((Moment(0.0, (1000.0,), AGGREGATE), Moment(20.0, (1000.0,), dearer)), 60.0)

@@ -54,9 +54,11 @@ class ModelController:
         if costs is None:
             return keep(load, "nothing was processed yet")
         ahead = _stored_ahead(recent, seconds_of(self.horizon, "horizon", "1 second"))
-        coming = _steady_work(recent, ahead, costs)
         waiting = self._backlog(load, ahead, costs)
         is_saturated = load.average_busy > _SATURATED
+        coming = _steady_work(recent, ahead, costs)
+        if waiting == 0 and not is_saturated and past.loads:
+            coming = min(coming, _steady_work(recent[:-1], ahead, costs))  # what instances cope with may be a burst
         required = max(coming + waiting, load.busy_instances if is_saturated else 0.0)
         shown = _shown(load, coming, waiting, costs)
         if required > self.upper * load.parallelism:

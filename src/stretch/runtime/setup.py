@@ -103,7 +103,7 @@ def _elastic_of(parallelism: int | Elastic, engine: EngineName, name: str) -> El
     if engine != "compiled":
         raise DefinitionError(
             f"{name}: the engine {engine!r} cannot be elastic",
-            why="it works in the threads that call it, and does not know how busy its instances are",
+            why="it does not measure how busy its instances are, which is what controllers decide by",
             do='pass engine="compiled", or a number as parallelism',
         )
     return parallelism
