@@ -16,7 +16,7 @@ help: ## List the commands
 
 setup: $(READY) ## Create .venv and install everything; done once, again when the pins change
 
-demo: $(READY) ## Show the running example: longest tweet per hashtag, resized while it runs
+demo: $(READY) ## Show two Spark queries over replayed tweets, resized while they run
 	@$(BIN)/stretch demo
 
 rivals: $(READY) ## Install Apache Flink and samples of real data, 500 MB, for `make evaluation`
@@ -35,6 +35,10 @@ test-nojit: $(READY) ## Run the tests of shared memory and its interleavings wit
 
 stress: $(READY) ## Run the slow and the stress tests
 	@$(PYTEST) -m "slow or stress" --timeout 900
+
+KILLS ?= 50
+kills: $(READY) ## Kill a query on Spark at random moments (KILLS times), and compare all that it has written
+	@$(BIN)/python -m tests.spark.kills --kills $(KILLS)
 
 properties: $(READY) ## Run every theorem of tests/semantics on 1,000 random examples
 	@HYPOTHESIS_PROFILE=thousand $(PYTEST) --timeout 3600 --durations 0 --durations-min 1 tests/semantics

@@ -110,8 +110,29 @@ def namespace(tmp_path, monkeypatch):
     return module.__dict__
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def is_on_spark(path: Path) -> bool:
+    """Tell whether a document runs Spark; those share the session of all tests."""
+    return any("SparkSession" in block.text and not block.note for block in blocks(path.read_text(encoding="utf-8")))
+
+
+ON_SPARK = [path for path in DOCUMENTS if is_on_spark(path)]
+
+
+def by_path(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path not in ON_SPARK], ids=by_path)
 def test_document_runs(path, namespace):
+    check(path, namespace)
+
+
+@pytest.mark.parametrize("path", ON_SPARK, ids=by_path)
+def test_document_runs_on_spark(path, namespace, spark):
+    check(path, namespace)
+
+
+def check(path: Path, namespace: dict[str, object]) -> None:
     ran = run(path, namespace)
     assert ran or path not in LESSONS, f"{path.name} shows no Python that runs"
 

@@ -8,5 +8,5 @@ Rivals and ours take turns within one run, and figures are medians, ratios where
 to machine, and from minute to minute on a shared one.
 """
 
-NAMES = ("wordcount", "paircount", "forward", "reconfigure", "memory", "fit", "q1", "q4", "q5", "soak")
+NAMES = ("wordcount", "paircount", "forward", "reconfigure", "memory", "fit", "q1", "q4", "q5", "soak", "spark")
 """The benches: modules of this package."""

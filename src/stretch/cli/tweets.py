@@ -62,17 +62,20 @@ _TOPICS = {
 }
 
 
-def tweets(seed: int = 0) -> list[tuple[int, str, str]]:
-    """Return the tweets in order of time: microseconds since 1970, user, text with one to three hashtags."""
+def tweets(seed: int = 0, crowd: int = 1) -> list[tuple[int, str, str]]:
+    """Return the tweets in order of time: microseconds since 1970, user, text with one to three hashtags.
+
+    `crowd` says how many times as many people tweet.
+    """
     choice = random.Random(seed)
-    return [(time, choice.choice(_USERS), _text(choice)) for time in _times(choice)]
+    return [(time, choice.choice(_USERS), _text(choice)) for time in _times(choice, crowd)]
 
 
-def _times(choice: random.Random) -> Iterator[int]:
+def _times(choice: random.Random, crowd: int) -> Iterator[int]:
     time = START
     while True:
-        pause = _PAUSES[(time - START) // HOUR]
-        time += choice.randint(pause // 4 * SECOND, pause * 7 // 4 * SECOND)
+        pause = _PAUSES[(time - START) // HOUR] * SECOND // crowd
+        time += choice.randint(pause // 4, pause * 7 // 4)
         if time >= END:
             return
         yield time

@@ -14,7 +14,9 @@ What is played when:
 - neither: as fast as the query takes them.
 - `rowsPerBatch`: a micro-batch has at most so many rows, 100,000 by default.
 
-With `trigger(availableNow=True)` everything is available now: all rows are played, without waiting.
+The first row of a query is played alone, and the clock begins after it: that a query takes seconds to start, compiling
+included, does not make a jam. With `trigger(availableNow=True)` all rows are available at once: they
+are played without waiting.
 
 Invariants
     R1  An offset is a number of rows: those before it have been played. A restart goes on at the next row, whatever the
@@ -100,6 +102,7 @@ class Replay(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._clock = clock
         self._begun: tuple[float, int, int] | None = None
         """When the clock began, with which row, and the event time of that row."""
+        self._first: int | None = None
         self._is_all_available = False
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
@@ -141,6 +144,9 @@ class Replay(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._is_all_available or (pace.speed is None and pace.rate is None) or row == stop:
             return stop
         if self._begun is None:
+            if self._first in (None, row):
+                self._first = row
+                return row + 1
             begin = 0 if pace.speed is None else self._recording.time(row, pace.time)
             if begin == NEVER:  # no time: the clock begins with the next row
                 return row + 1

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stretch.spark import java
@@ -12,10 +15,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def local_session(master: str = "local[*]", **settings: str) -> SparkSession:
+def local_session(master: str = "local[*]", *, log: Path | None = None, **settings: str) -> SparkSession:
     """Start Spark in a Java that it can run on, with workers in this Python, and nothing open to the network.
 
-    `settings` are Spark's, with `__` for a dot: `spark__sql__shuffle__partitions="2"`.
+    `log` is a file for what Java says, instead of this process's stderr. `settings` are Spark's, with `__` for a dot:
+    `spark__sql__shuffle__partitions="2"`.
     """
     java.prepare()
     from pyspark.sql import SparkSession
@@ -31,4 +35,21 @@ def local_session(master: str = "local[*]", **settings: str) -> SparkSession:
     }
     for name, value in (chosen | {name.replace("__", "."): value for name, value in settings.items()}).items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _stderr_to(log):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _stderr_to(log: Path | None) -> Iterator[None]:
+    """Let processes that start meanwhile write their stderr to a file."""
+    if log is None:
+        yield
+        return
+    before = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
