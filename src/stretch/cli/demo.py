@@ -127,7 +127,9 @@ def _progress(queries: dict[str, Any], total: int) -> Iterator[int]:
         for name, query in queries.items():
             if query.exception() is not None:
                 raise StretchError(
-                    f"the query {name!r} has failed", why=str(query.exception()), do="see spark.log, and stretch doctor"
+                    f"the query {name!r} has failed",
+                    why=_reason(query.exception()),
+                    do="see spark.log, and stretch doctor",
                 )
         now = min(_row(query) for query in queries.values())
         if now > rows:
@@ -140,6 +142,12 @@ def _progress(queries: dict[str, Any], total: int) -> Iterator[int]:
                 do="see what keeps the machine busy, and stretch doctor",
             )
         time.sleep(POLL_SECONDS)
+
+
+def _reason(problem: Exception) -> str:
+    """Return the line of an error of Spark that says what happened."""
+    lines = str(problem).splitlines()
+    return next((line.strip() for line in reversed(lines) if "Error: " in line), lines[0])
 
 
 def _row(query: Any) -> int:
