@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest -q -n 2 --dist loadgroup
 FAST := -m "not slow and not stress"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo rivals evaluation test test-nojit stress properties lint fix ci clean
+.PHONY: help setup demo rivals evaluation test test-nojit stress properties models lint fix ci clean
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -33,7 +33,7 @@ test: $(READY) ## Run the fast tests
 test-nojit: $(READY) ## Run the tests of shared memory and its interleavings with compilation switched off
 	@NUMBA_DISABLE_JIT=1 $(PYTEST) $(FAST) $(wildcard tests/native tests/buffer tests/interleavings)
 
-stress: $(READY) ## Run the slow and the stress tests
+stress: $(READY) ## Run the slow and the stress tests (STRESS_SECONDS=600 for long ones)
 	@$(PYTEST) -m "slow or stress" --timeout 900
 
 KILLS ?= 50
@@ -42,6 +42,9 @@ kills: $(READY) ## Kill a query on Spark at random moments (KILLS times), and co
 
 properties: $(READY) ## Run every theorem of tests/semantics on 1,000 random examples
 	@HYPOTHESIS_PROFILE=thousand $(PYTEST) --timeout 3600 --durations 0 --durations-min 1 tests/semantics
+
+models: ## Verify the models of the epoch switch (needs spin and a C compiler; MODELS=quick for smaller bounds)
+	@sh models/run.sh $(MODELS)
 
 lint: $(READY) ## Check style, formatting, types and the direction of imports
 	@$(BIN)/ruff check

@@ -90,7 +90,6 @@ def test_all_readers_have_to_release():
 
 def test_a_large_batch_is_admitted_piece_by_piece_with_control_entries_in_between():
     log = make(capacity=64)
-    kernels.report_speed(log.view, 0, 1e6)
     assert add(log, 500) == 64
     assert kernels.stage_control(log.view, 0, 64, 7) == 0
     kernels.release_to(log.view, 0, 60)

@@ -340,7 +340,7 @@ FAULTS = {
         [two_sources_two_readers, heartbeats_only],
     ),
     "the lock is let go without a look at requests": (
-        [(ready_log_merge, "_merge_holding", let_go_without_looking)],
+        [(ready_log_merge, "merge_and_let_go", let_go_without_looking)],
         [two_sources_two_readers, heartbeats_only],
     ),
     "counts are read before bounds": (

@@ -210,6 +210,7 @@ MAPPINGS = {
 
 INPUTS = {
     "rows that are not Arrow": lambda: started().add([{"ts": 1}]),
+    "adding with a time that is none": lambda: started().add(visits((1, "a", 2)), timeout=-1),
     "a source that does not exist": lambda: started(sources=2).add(visits((1, "a", 2)), source=2),
     "a batch without a column": lambda: started().add(batch("ts long, user string", (1, "a"))),
     "a column of another type": lambda: started().add(batch("ts long, user string, pages string", (1, "a", "two"))),

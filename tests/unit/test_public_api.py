@@ -48,7 +48,7 @@ PARAMETERS = {
     "ModelController": "lower upper horizon drain patience step",
     "BalanceController": "controller limit cool_down",
     "ThresholdController.decide": "self load past",
-    "Job.add": "self batch source",
+    "Job.add": "self batch source * timeout",
     "Job.watermark": "self timestamp source",
     "Job.close": "self source",
     "Job.reconfigure": "self parallelism * instances mapping",
@@ -58,8 +58,9 @@ PARAMETERS = {
     "Job.stop": "self",
     "Job.metrics": "self",
     "Metrics": (
-        "tuples_in late results parallelism reconfigurations duplicates_avoided copies bytes_moved read_ns watermark "
-        "pending results_pending blocked_ns instances latency records mapping updates state_bytes dictionary_bytes"
+        "tuples_in late results parallelism reconfigurations duplicates_avoided copies bytes_moved read_ns arrived "
+        "watermark pending results_pending blocked_ns instances latency records mapping updates state_bytes "
+        "dictionary_bytes"
     ),
 }
 

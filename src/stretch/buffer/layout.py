@@ -103,7 +103,7 @@ SEGMENTS_MAX: Final = 2 * (BLOCK // LONG_RUN) + 8
 INPUT_CELLS: Final = SEGMENT_LINES + SEGMENTS_MAX * SEGMENT_FIELDS
 
 CONTROL_ROOM: Final = 1  # staged entries that rows may not take: control entries come in when rows do not
-LIMIT_MIN: Final = 64
+LIMIT_MIN: Final = 8
 SPEED_UNKNOWN: Final = 1_000_000  # a reader that has not reported yet: 1 us per entry
 TARGET_NS_DEFAULT: Final = 2_000_000
 

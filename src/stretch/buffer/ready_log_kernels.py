@@ -15,6 +15,7 @@ from stretch.buffer.layout import LogView
 from stretch.buffer.ready_log_merge import request_merge, slowest_position, try_merge
 from stretch.buffer.ready_log_readers import (
     add_readers,
+    add_readers_at_end,
     add_sources,
     are_rows_full,
     is_drained,
@@ -52,6 +53,7 @@ __all__ = [
     "TOO_LONG",
     "LogView",
     "add_readers",
+    "add_readers_at_end",
     "add_sources",
     "admit",
     "admit_all",

@@ -121,23 +121,29 @@ def request_merge(view: LogView) -> None:
                 return
         # Acquire: pairs with the compare_exchange by which the previous holder let go.
         elif compare_exchange(view.cells, MERGE, value, value + 3):
-            _merge_holding(view)
+            merge_and_let_go(view)
             return
 
 
 @kernel
 def try_merge(view: LogView) -> bool:
     """Merge what is ready unless somebody merges now; True if it merged (perhaps nothing)."""
-    value = load_relaxed(view.cells, MERGE)
-    # Acquire: pairs with the compare_exchange by which the previous holder let go.
-    if value & 1 or not compare_exchange(view.cells, MERGE, value, value + 1):
+    if not hold_merging(view):
         return False
-    _merge_holding(view)
+    merge_and_let_go(view)
     return True
 
 
 @kernel
-def _merge_holding(view: LogView) -> None:
+def hold_merging(view: LogView) -> bool:
+    """Take the lock unless somebody has it; True if so. Then `merge_and_let_go`, some instructions later."""
+    value = load_relaxed(view.cells, MERGE)
+    # Acquire: pairs with the compare_exchange by which the previous holder let go.
+    return value & 1 == 0 and compare_exchange(view.cells, MERGE, value, value + 1)
+
+
+@kernel
+def merge_and_let_go(view: LogView) -> None:
     """Merge until no request has come in meanwhile, and let go of the lock (G2)."""
     while True:
         value = load_acquire(view.cells, MERGE)  # acquire: pairs with the compare_exchange of request_merge

@@ -24,6 +24,7 @@ from stretch.buffer.layout import (
     BOUND,
     CONSUMED,
     DATA,
+    HEAD,
     INDEX_SHIFT,
     IS_READER,
     IS_SOURCE,
@@ -45,7 +46,7 @@ from stretch.buffer.layout import (
     WAKE_SOURCES,
     LogView,
 )
-from stretch.buffer.ready_log_merge import request_merge, try_merge
+from stretch.buffer.ready_log_merge import hold_merging, merge_and_let_go, request_merge, try_merge
 from stretch.native import (
     PARK_AT_ONCE,
     WAIT_AGAIN,
@@ -229,6 +230,23 @@ def add_readers(view: LogView, readers: Cells, start: int) -> int:
             count += 1
     _unlock_members(view, count)
     return count
+
+
+@kernel
+def add_readers_at_end(view: LogView, readers: Cells) -> int:
+    """Connect readers, none of which is connected, where merging goes on; return that position.
+
+    Needs no caller that is a reader: nothing is merged meanwhile, so what they start at cannot be overwritten.
+    """
+    attempt = 0
+    # Acquire: pairs with the compare_exchange by which the previous holder let go (G1 of ready_log_merge).
+    while not hold_merging(view):
+        backoff(attempt)
+        attempt += 1
+    start = view.merging[HEAD]
+    add_readers(view, readers, start)
+    merge_and_let_go(view)
+    return start
 
 
 @kernel

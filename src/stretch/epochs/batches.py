@@ -33,6 +33,7 @@ from stretch.epochs.layout import (
     BUSY_NS,
     ENTRIES,
     EPOCH,
+    FIRST_READER,
     IN_POOL,
     NOW,
     OK,
@@ -97,9 +98,10 @@ def end_batch(
     row[ENTRIES] += done
     if row[EPOCH] != IN_POOL:
         advance(out, worker, bound)
-        release_to(log, worker, row[POSITION])
+        reader = epochs.cells[FIRST_READER] + worker
+        release_to(log, reader, row[POSITION])
         if done > 0:
-            report_speed(log, worker, spent / done)
+            report_speed(log, reader, spent / done)
     made = row[RESULTS] - row[BATCH_RESULTS]
     if made > 0:
         record_results(measures, worker, row[NOW], made)
@@ -111,5 +113,5 @@ def switch(epochs: Epochs, log: LogView, out: LogView, worker: int, time: int, b
     # Nobody may wait for this worker's results while it waits at the barrier.
     row = epochs.workers[worker]
     advance(out, worker, bound)
-    release_to(log, worker, row[POSITION])
+    release_to(log, epochs.cells[FIRST_READER] + worker, row[POSITION])
     return switch_epoch(epochs, log, out, worker, row[POSITION], time)

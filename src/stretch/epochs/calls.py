@@ -54,6 +54,6 @@ def wait_for_rows(log: int, source: int, count: int, deadline_ns: int) -> int:
 
 
 @outlined
-def note_next_epoch(epochs: int, worker: int, epoch: int, time: int) -> int:
-    kernels.note_next_epoch(_epochs_at(epochs), worker, epoch, time)
+def note_next_epoch(epochs: int, worker: int, index: int, time: int) -> int:
+    kernels.note_next_epoch(_epochs_at(epochs), worker, index, time)
     return 0

@@ -21,6 +21,7 @@ from stretch.epochs.layout import (
     EPOCH,
     EPOCHS_MAX,
     FIRST_CONTROL_NS,
+    FIRST_READER,
     HANDED_HAS_WATERMARK,
     HANDED_POSITION,
     HANDED_WATERMARK,
@@ -29,10 +30,12 @@ from stretch.epochs.layout import (
     LATEST_EPOCH,
     NONE,
     OK,
+    OPERATOR_BITS,
     PASSED,
     PENDING,
     POOL_CELL,
     POSITION,
+    READERS_MAX,
     STOPPED,
     SWITCH_AT,
     SWITCHED_AT,
@@ -51,15 +54,34 @@ BARRIER_ROUND_NS = 1_000_000_000
 
 
 @kernel
-def note_next_epoch(epochs: Epochs, worker: int, epoch: int, time: int) -> None:
-    """Take up what a control entry says, if it is newer than what is known (Paper: prepareReconfig)."""
-    row = epochs.workers[worker]
+def note_next_epoch(epochs: Epochs, worker: int, index: int, time: int) -> None:
+    """Take up what a control entry says, if it is for us and newer than what is known (Paper: prepareReconfig)."""
+    if index & (READERS_MAX - 1) != epochs.cells[FIRST_READER]:
+        return
+    row, epoch = epochs.workers[worker], index >> OPERATOR_BITS
     known = row[PENDING] if row[PENDING] != NONE else row[EPOCH]
     if epoch > known:
         row[PENDING] = epoch
         row[SWITCH_AT] = time
         # compare_exchange: partners are the other workers; the first to see the epoch writes the time.
         compare_exchange(epochs.progress[epoch % EPOCHS_MAX], FIRST_CONTROL_NS, 0, now_ns())
+
+
+@kernel
+def wait_for_switch(epochs: Epochs, epoch: int) -> int:
+    """Wait until the switch to an epoch is over: who left with it may still be calling the buffers (E4)."""
+    progress = epochs.progress[epoch % EPOCHS_MAX]
+    attempt = 0
+    while True:
+        # load_acquire: the ticket, taken before looking; its partner is the wake_all of the last one in switch_epoch.
+        ticket = load_acquire(epochs.cells, BARRIER_CELL)
+        # load_acquire: pairs with the store_release of the last one in switch_epoch.
+        if epoch == 0 or load_acquire(progress, SWITCHED_NS) != 0:
+            return OK
+        status = wait_round(epochs.cells, BARRIER_CELL, ticket, attempt, epochs.stop, deadline_after(BARRIER_ROUND_NS))
+        if status == WAIT_STOPPED:
+            return STOPPED
+        attempt += 1
 
 
 @kernel
@@ -85,13 +107,16 @@ def wait_for_workers(epochs: Epochs, epoch: int, count: int) -> int:
 
 
 @kernel
-def list_changes(epochs: Epochs, worker: int, from_epoch: int, to_epoch: int, joining: bool) -> int:
-    """List in the worker's row of `changes` who joins (or leaves) between two epochs; return how many."""
+def list_changes(epochs: Epochs, worker: int, from_epoch: int, to_epoch: int, joining: bool, first: int) -> int:
+    """List in the worker's row of `changes` who joins (or leaves) between two epochs; return how many.
+
+    `first` is the slot of worker 0: 0 for the workers themselves, and for them as sources of the output.
+    """
     before, after = epochs.members[from_epoch % EPOCHS_MAX], epochs.members[to_epoch % EPOCHS_MAX]
     count = 0
     for member in range(len(before)):
         if (after[member] > before[member]) if joining else (after[member] < before[member]):
-            epochs.changes[worker, count] = member
+            epochs.changes[worker, count] = first + member
             count += 1
     return count
 
@@ -113,20 +138,22 @@ def hand_over(epochs: Epochs, worker: int, count: int, epoch: int, position: int
 def change_members(epochs: Epochs, log: LogView, out: LogView, worker: int, epoch: int, position: int) -> bool:
     """Connect who joins, then disconnect who leaves; True for the one worker that the buffers let do it."""
     current = epochs.workers[worker][EPOCH]
-    joining = list_changes(epochs, worker, current, epoch, True)
+    first_reader = epochs.cells[FIRST_READER]
+    joining = list_changes(epochs, worker, current, epoch, True, 0)
     if joining > 0:
-        members = epochs.changes[worker, :joining]
-        if add_sources(out, members, bound_of(out, worker)) == 0:
+        if add_sources(out, epochs.changes[worker, :joining], bound_of(out, worker)) == 0:
             return False
-        add_readers(log, members, position)
+        list_changes(epochs, worker, current, epoch, True, first_reader)
+        add_readers(log, epochs.changes[worker, :joining], position)
+        list_changes(epochs, worker, current, epoch, True, 0)
         hand_over(epochs, worker, joining, epoch, position)
         wake_all(epochs.cells, POOL_CELL)
-    leaving = list_changes(epochs, worker, current, epoch, False)
+    leaving = list_changes(epochs, worker, current, epoch, False, first_reader)
     if leaving > 0:
-        members = epochs.changes[worker, :leaving]
-        if remove_readers(log, members) == 0:
+        if remove_readers(log, epochs.changes[worker, :leaving]) == 0:
             return False
-        remove_sources(out, members)
+        list_changes(epochs, worker, current, epoch, False, 0)
+        remove_sources(out, epochs.changes[worker, :leaving])
     return joining > 0 or leaving > 0
 
 
@@ -138,7 +165,9 @@ def switch_epoch(epochs: Epochs, log: LogView, out: LogView, worker: int, positi
     count = 0
     for member in range(epochs.members.shape[1]):
         count += epochs.members[current % EPOCHS_MAX, member]
-    status = wait_for_workers(epochs, epoch, count)
+    status = wait_for_switch(epochs, current)
+    if status == OK:
+        status = wait_for_workers(epochs, epoch, count)
     if status != OK:
         return status
     progress = epochs.progress[epoch % EPOCHS_MAX]
@@ -149,10 +178,11 @@ def switch_epoch(epochs: Epochs, log: LogView, out: LogView, worker: int, positi
     # fetch_add: the partners are the other workers; the last one through marks the switch as done.
     if fetch_add(progress, PASSED, 1) + 1 == count:
         progress[SWITCHED_AT] = time
-        # store_release: publishes the times; pairs with the load_acquire of the coordinator's `progress`.
-        store_release(progress, SWITCHED_NS, now_ns())
-        # store_release: pairs with the load_acquire of the coordinator's `latest_epoch`.
+        # store_release: pairs with the load_acquire of the coordinator; before the next switch can begin.
         store_release(epochs.cells, LATEST_EPOCH, epoch)
+        # store_release: publishes the times; pairs with the load_acquire of `wait_for_switch` and of the coordinator.
+        store_release(progress, SWITCHED_NS, now_ns())
+        wake_all(epochs.cells, BARRIER_CELL)
     return OK
 
 

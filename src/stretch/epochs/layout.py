@@ -10,6 +10,9 @@ Invariants
         at most EPOCHS_MAX - 2 epochs are under way.
     E2  All workers of an epoch switch at the same entry, the first whose time passes `SWITCH_AT`.
     E3  A worker in the pool (`EPOCH` is IN_POOL) touches nothing but its own row, its handover, and waits.
+    E4  Nobody comes to a barrier before the switch to the current epoch is over: all who took part in it have gone on,
+        or are in the pool. A worker that left, and is late to notice that another has disconnected it, would do so
+        again, after a later switch has connected it anew.
 
 Who writes what
     mapping, members, progress row: the coordinator, before it announces the epoch (E1).
@@ -54,6 +57,7 @@ BATCH_SIZE: Final = 18  # of the next batch, at most BATCH_ENTRIES
 WORKER_WORDS: Final = 32
 
 BATCH_ENTRIES: Final = 512
+BATCH_ENTRIES_FIRST: Final = 16  # until it is known how long entries take
 
 # A handover.
 TICKET: Final = 0  # epoch + 1, 0 if there is none
@@ -77,6 +81,7 @@ PROGRESS_WORDS: Final = 16
 BARRIER_CELL: Final = 0
 POOL_CELL: Final = 16
 LATEST_EPOCH: Final = 32  # the epoch that began last
+FIRST_READER: Final = 33  # constant: slot of worker 0 as a reader of its input; names the operator in control entries
 CELLS: Final = 48
 
 # Why a worker stopped.
@@ -84,6 +89,16 @@ OK: Final = 0
 STOPPED: Final = 1
 STATE_FULL: Final = 2
 TOO_MANY_KEYS: Final = 3
+
+
+# The index of a control entry: the epoch, and the operator that it is for.
+OPERATOR_BITS: Final = 10
+READERS_MAX: Final = 1 << OPERATOR_BITS  # of a log: the reader of results, and the workers behind it
+
+
+def control_index(operator: int, epoch: int) -> int:
+    """Return what a control entry says: the number of an epoch, and the operator's first reader."""
+    return epoch << OPERATOR_BITS | operator
 
 
 class Epochs(NamedTuple):
@@ -99,12 +114,14 @@ class Epochs(NamedTuple):
     stop: npt.NDArray[np.int64]  # cell 0 is set when everyone shall stop
 
 
-def make_epochs(groups: int, workers: int) -> Epochs:
+def make_epochs(groups: int, workers: int, first_reader: int = 0) -> Epochs:
     """Allocate the tables for a pool of workers, all in the pool."""
     rows: Any = np.zeros((workers, WORKER_WORDS), np.int64)
     rows[:, EPOCH] = IN_POOL
     rows[:, PENDING] = NONE
-    rows[:, BATCH_SIZE] = BATCH_ENTRIES
+    rows[:, BATCH_SIZE] = BATCH_ENTRIES_FIRST
+    cells = np.zeros(CELLS, np.int64)
+    cells[FIRST_READER] = first_reader
     return Epochs(
         mapping=np.zeros((EPOCHS_MAX, groups), np.int32),
         members=np.zeros((EPOCHS_MAX, workers), np.int64),
@@ -112,6 +129,6 @@ def make_epochs(groups: int, workers: int) -> Epochs:
         workers=rows,
         handovers=np.zeros((workers, HANDOVER_WORDS), np.int64),
         changes=np.zeros((workers, workers), np.int64),
-        cells=np.zeros(CELLS, np.int64),
+        cells=cells,
         stop=np.zeros(1, np.int64),
     )

@@ -52,6 +52,8 @@ class Metrics:
     """State that was serialised and moved for a change of parallelism: 0 unless the engine is shared-nothing."""
     read_ns: int = field(default=0, compare=False)
     """When this was read, by the monotonic clock."""
+    arrived: tuple[int, ...] = ()
+    """`tuples_in`, by input."""
     watermark: int | None = None
     """Event time up to which everything is processed, by every instance; None at the beginning."""
     pending: int = 0

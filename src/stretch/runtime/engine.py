@@ -39,8 +39,8 @@ class Engine(Protocol):
     def source_count(self) -> int:
         """How many sources there are."""
 
-    def add(self, batch: pa.RecordBatch, source: int) -> None:
-        """Take the rows of a batch."""
+    def add(self, batch: pa.RecordBatch, source: int, deadline: float | None = None) -> int:
+        """Take the rows of a batch; return how many, fewer if there was no room for the others in time."""
 
     def watermark(self, timestamp: int, source: int) -> None:
         """Take a promise that nothing before `timestamp` follows from `source`."""

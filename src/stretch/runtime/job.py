@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
@@ -61,8 +62,12 @@ class Job:
         """Tell whether the job takes input."""
         return self._state == "running"
 
-    def add(self, batch: pa.RecordBatch | pa.Table, source: int = 0) -> None:
-        """Add the rows of an Arrow batch or table, all or none; columns are found by name."""
+    def add(self, batch: pa.RecordBatch | pa.Table, source: int = 0, *, timeout: float | None = None) -> int:
+        """Add the rows of an Arrow batch or table; columns are found by name. Return how many rows were taken: all.
+
+        Waits while too much is pending. With a `timeout` it gives up after so many seconds, and returns how many of the
+        first rows were taken; add the others again later.
+        """
         self._check_running()
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
             raise InputError(
@@ -72,9 +77,14 @@ class Job:
             )
         if self._engine is None:
             self._engine = self._make(schema_of(batch.schema))
-        number = self._check_open(source)
+        number, deadline = self._check_open(source), _deadline_of(timeout)
+        taken = 0
         for part in _whole(batch):
-            self._attempt(lambda part=part: self.engine.add(part, number))  # type: ignore[misc]
+            count: int = self._attempt(lambda part=part: self.engine.add(part, number, deadline))  # type: ignore[misc]
+            taken += count
+            if count < part.num_rows:
+                break
+        return taken
 
     def watermark(self, timestamp: int | dt.datetime, source: int = 0) -> None:
         """Promise that `source` adds nothing before `timestamp`: an explicit watermark, or a heartbeat.
@@ -83,8 +93,8 @@ class Job:
         """
         self._check_running()
         number = self._check_open(source)
-        time = _time_of(timestamp, self.engine.plan.streams[0].time_type.is_timestamp)
-        self._attempt(lambda: self.engine.watermark(time, number))
+        moment = _time_of(timestamp, self.engine.plan.streams[0].time_type.is_timestamp)
+        self._attempt(lambda: self.engine.watermark(moment, number))
 
     def close(self, source: int = 0) -> None:
         """Say that `source` has ended: it no longer holds back the others."""
@@ -131,11 +141,10 @@ class Job:
         It ends within seconds: other calls that wait (for room, for results) end with an error, and an instance that is
         inside a function of the user for longer is left behind, with a warning.
         """
-        was_finished = self._state == "finished"
         if self._state == "running":
             self._state = "stopped"  # before threads that use the job learn of it
         self._end_control()
-        if self._engine is not None and not was_finished:
+        if self._engine is not None:
             self._engine.stop()
 
     def metrics(self) -> Metrics:
@@ -240,6 +249,19 @@ class Job:
         return number
 
 
+def _deadline_of(timeout: float | None) -> float | None:
+    """Return when to give up, by the monotonic clock."""
+    if timeout is None:
+        return None
+    if isinstance(timeout, (int, float)) and timeout >= 0:
+        return time.monotonic() + timeout
+    raise InputError(
+        f"timeout={timeout!r} is not a time to wait",
+        why="it is a number of seconds, from 0 up",
+        do="pass for example timeout=0.5, or leave it out to wait as long as it takes",
+    )
+
+
 def _whole(batch: pa.RecordBatch | pa.Table) -> list[pa.RecordBatch]:
     """Return a table as one batch, so that it is checked as a whole; only one with over 2 GB in a column is several."""
     if isinstance(batch, pa.RecordBatch):
@@ -249,12 +271,12 @@ def _whole(batch: pa.RecordBatch | pa.Table) -> list[pa.RecordBatch]:
 
 def _time_of(given: Any, is_timestamp: bool) -> int:
     """Return a point of event time as functions see it."""
-    time = whole_number(given)
+    moment = whole_number(given)
     if is_timestamp and isinstance(given, dt.datetime):
         in_utc = given if given.tzinfo is not None else given.replace(tzinfo=dt.UTC)
-        time = (in_utc - _EPOCH) // dt.timedelta(microseconds=1)
-    if time is not None and -(1 << 63) <= time < 1 << 63:
-        return time
+        moment = (in_utc - _EPOCH) // dt.timedelta(microseconds=1)
+    if moment is not None and -(1 << 63) <= moment < 1 << 63:
+        return moment
     raise InputError(
         f"watermark({given!r}) is not a point of event time",
         why="the time column is a timestamp" if is_timestamp else "the time column is a long",

@@ -130,9 +130,9 @@ def _chain(
             do="leave them out here, and pass them where the first job of the chain is set up",
         )
     before = upstream.engine
-    if not isinstance(before, VirtualEngine):
+    if not isinstance(before, (VirtualEngine, CompiledEngine)):
         raise DefinitionError(
-            f"{operator.name}: only jobs of the engine 'reference' can be chained",
+            f"{operator.name}: a job of the engine 'shared-nothing' cannot be chained",
             why="the shared-nothing baseline hands its results to one reader",
             do="set up the upstream job with another engine",
         )
@@ -140,6 +140,8 @@ def _chain(
     plan = make_plan(operator, [result], result.names[0], resolution)
     if isinstance(before, PythonEngine):
         return Job(_never, chain_python_engine(before, plan, parallelism, pool), upstream)
+    if isinstance(before, CompiledEngine):
+        return Job(_never, CompiledEngine.behind(before, plan, parallelism, pool), upstream)
     return Job(_never, chain_engine(before, plan, parallelism, pool), upstream)
 
 

@@ -167,11 +167,13 @@ class PythonEngine(VirtualEngine):
         super().__init__(*arguments)
         self.scheduler.users.add(id(self))
 
-    def add(self, batch: pa.RecordBatch, source: int) -> None:
+    def add(self, batch: pa.RecordBatch, source: int, deadline: float | None = None) -> int:
+        """Take all rows of a batch: there is always room."""
         assert self.sources is not None
         with self.scheduler.lock:
             self.sources.add(batch, source)
         self.scheduler.run()
+        return int(batch.num_rows)
 
     def watermark(self, timestamp: int, source: int) -> None:
         assert self.sources is not None

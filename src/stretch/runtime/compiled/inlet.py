@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from stretch.buffer.ready_log import ReadyLog
 from stretch.buffer.ready_log_kernels import admit, advance, stage_control, wait_for_room
+from stretch.epochs.layout import control_index
 from stretch.epochs.measures import Measures, note_arrival
 from stretch.errors import JobError
 from stretch.native.waiting import deadline_after
@@ -92,6 +93,6 @@ class Inlet:
     def _send_controls(self, time: int) -> None:
         """Put the epochs that wait into the log, right before what comes at `time` (Paper: addSTRETCH)."""
         while self.controls:
-            if stage_control(self._log.view, self.number, time, self.controls[0]) != 0:
+            if stage_control(self._log.view, self.number, time, control_index(0, self.controls[0])) != 0:
                 return
             self.controls.popleft()

@@ -28,6 +28,7 @@ from stretch.native.memory import address_of
 from stretch.native.outline import ViewBox
 from stretch.operator.plan import Stream
 from stretch.runtime.compiled.memory import Memory
+from stretch.strings import Dictionary
 
 KEPT_ROWS: Final = 1 << 26  # of each input, at most: address space, only what is touched takes memory
 
@@ -35,11 +36,11 @@ KEPT_ROWS: Final = 1 << 26  # of each input, at most: address space, only what i
 class JoinMemory(Memory):
     """The memory of a join with a pool of `pool` workers."""
 
-    def __init__(self, program: JoinProgram, streams: Sequence[Stream], pool: int) -> None:
+    def __init__(self, program: JoinProgram, streams: Sequence[Stream], pool: int, dictionary: Dictionary) -> None:
         outputs = [Column(name, dtype) for result in program.results for name, dtype in result.arrays()]
         outputs.append(Column(TIME, np.int64))
         keeping = Keeping(KEPT_ROWS, program.times, program.kept_ticks)
-        super().__init__(program.layouts, outputs, program.plan.group_count, streams, pool, keeping)
+        super().__init__(program.layouts, outputs, program.plan.group_count, streams, pool, dictionary, keeping)
         self._program = program
         self.handed = make_handed()
         self._columns: list[ViewBox] = []  # by worker; kept, since stations hold their addresses

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretch.buffer.ready_log import Keeping, ReadyLog, Source
+from stretch.buffer.ready_log import CAPACITY, STAGING, Keeping, ReadyLog, Source
 from stretch.buffer.rows import Column
-from stretch.epochs.layout import make_epochs
+from stretch.epochs.layout import READERS_MAX, make_epochs
 from stretch.epochs.measures import make_measures
 from stretch.epochs.station import Station
 from stretch.epochs.worker import make_worker
@@ -19,6 +19,7 @@ from stretch.operator.columns import Layout
 from stretch.operator.extract import make_scratch
 from stretch.operator.plan import Stream
 from stretch.operator.program import Program
+from stretch.runtime.compiled.upstream import columns_behind, seen_by
 from stretch.strings import Dictionary
 from stretch.windows.layout import LIVE_WORDS, make_tables
 
@@ -29,7 +30,8 @@ NO_TARGET_NS = 1 << 50  # times 1,000 it still fits into 64 bits
 class Memory:
     """The memory of one operator with a pool of `pool` workers: what there is besides its state.
 
-    The log has one slot for each of `streams`; `layouts` are the columns of its inputs, `outputs` those of the results.
+    `layouts` are the columns of its inputs, `outputs` those of the results. Its input is a log with one slot for each
+    of `streams`; or, chained, the output log of `before`.
     """
 
     def __init__(
@@ -39,21 +41,36 @@ class Memory:
         groups: int,
         streams: Sequence[Stream],
         pool: int,
+        dictionary: Dictionary,
         keeping: Keeping | None = None,
+        before: Place | None = None,
     ) -> None:
         self.pool, self.groups = pool, groups
-        self.dictionary = Dictionary()
-        columns = [
-            [Column(f"{column.name}:{column.form.value}", column.dtype, column.is_list) for column in layout.columns]
-            for layout in layouts
-        ]
-        self.epochs = make_epochs(groups, pool)
+        self.dictionary = dictionary
+        self.first_reader = 0 if before is None else before.first_reader
+        """The slot of worker 0 as a reader of the log."""
+        self.epochs = make_epochs(groups, pool, self.first_reader)
         self.measures = make_measures(groups, pool, len(streams))
         stop = self.epochs.stop
-        sources = [Source(stream.index, number) for number, stream in enumerate(streams)]
-        self.log = ReadyLog(columns, sources, pool, stop=stop, keeping=keeping)
-        # Results wait for their reader in a buffer of fixed size, however long it takes them.
-        self.out = ReadyLog([outputs], [Source(0)] * pool, 1, stop=stop, target_ns=NO_TARGET_NS)
+        if before is None:
+            columns = [
+                [
+                    Column(f"{column.name}:{column.form.value}", column.dtype, column.is_list)
+                    for column in layout.columns
+                ]
+                for layout in layouts
+            ]
+            sources = [Source(stream.index, number) for number, stream in enumerate(streams)]
+            self.log = ReadyLog(columns, sources, pool, capacity=CAPACITY, staging=STAGING, stop=stop, keeping=keeping)
+        else:
+            self.log = seen_by(before.memory.out, stop)
+            self.measures = self.measures._replace(arrivals=before.memory.measures.arrivals)
+        # Results wait for their reader in a buffer of fixed size, however long it takes them. The last source is for
+        # control entries to the operators behind.
+        sources = [Source(0)] * (pool + 1)
+        self.out: ReadyLog = ReadyLog(
+            [outputs], sources, READERS_MAX, capacity=CAPACITY, staging=STAGING, stop=stop, target_ns=NO_TARGET_NS
+        )
         self.boxes = [ViewBox(view) for view in (self.epochs, self.log.view, self.out.view, self.measures)]
 
     @property
@@ -74,14 +91,34 @@ class Memory:
         raise NotImplementedError
 
 
+class Place(NamedTuple):
+    """Where a chained operator reads: the memory of the one before it, and its own first reader there."""
+
+    memory: TableMemory
+    first_reader: int
+
+
 class TableMemory(Memory):
     """The memory of an operator whose state is in tables."""
 
-    def __init__(self, program: Program, streams: Sequence[Stream], pool: int) -> None:
+    def __init__(
+        self,
+        program: Program,
+        streams: Sequence[Stream],
+        pool: int,
+        dictionary: Dictionary,
+        before: Place | None = None,
+    ) -> None:
         outputs = [Column(name, dtype) for result in program.results for name, dtype in result.arrays()]
-        super().__init__(program.layouts, outputs, program.shape.groups, streams, pool)
+        groups = program.shape.groups
+        super().__init__(program.layouts, outputs, groups, streams, pool, dictionary, before=before)
         self._program = program
         self.shape = program.shape
+        if before is None:
+            self._inputs = tuple(self.log.columns(index) for index in range(len(self.log.inputs)))
+        else:
+            results, name = before.memory._program.results, program.plan.name
+            self._inputs = (columns_behind(self.log, results, program.layouts[0], name),)
         self.tables = make_tables(
             reserve(HEAP_BYTES),
             program.shape,
@@ -116,7 +153,7 @@ class TableMemory(Memory):
             times=self.log.view.times,
             refs=self.log.view.refs,
             tables=self.tables,
-            inputs=tuple(self.log.columns(index) for index in range(len(self.log.inputs))),
+            inputs=self._inputs,
             outs=staging.columns,
             out_times=staging.times,
             out_ranks=staging.ranks,

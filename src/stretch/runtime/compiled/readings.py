@@ -13,7 +13,7 @@ from stretch.buffer.layout import (
     STAGED,
     LogView,
 )
-from stretch.buffer.ready_log_merge import slowest_position
+from stretch.buffer.ready_log_kernels import slowest_of
 from stretch.epochs.coordinator import Coordinator
 from stretch.epochs.layout import (
     BUSY_NS,
@@ -21,6 +21,7 @@ from stretch.epochs.layout import (
     EPOCHS_MAX,
     HANDLED,
     HAS_WATERMARK,
+    READERS_MAX,
     RESULTS,
     WAIT_NS,
     WATERMARK,
@@ -29,9 +30,10 @@ from stretch.metrics import InstanceMetrics, Latency, Metrics
 from stretch.native.system import now_ns
 from stretch.runtime.compiled.memory import Memory
 from stretch.runtime.compiled.sources import Sources
+from stretch.runtime.compiled.upstream import Upstream
 
 
-def read_metrics(memory: Memory, sources: Sources, coordinator: Coordinator) -> Metrics:
+def read_metrics(memory: Memory, sources: Sources | Upstream, coordinator: Coordinator) -> Metrics:
     """Read everything once."""
     epochs, measures = memory.epochs, memory.measures
     row = coordinator.latest_epoch % EPOCHS_MAX
@@ -44,6 +46,7 @@ def read_metrics(memory: Memory, sources: Sources, coordinator: Coordinator) -> 
     reached = [int(worker[WATERMARK]) for worker in running if worker[HAS_WATERMARK]]
     return Metrics(
         tuples_in=tuples_in,
+        arrived=sources.arrived,
         late=late,
         results=results,
         parallelism=len(running),
@@ -51,8 +54,8 @@ def read_metrics(memory: Memory, sources: Sources, coordinator: Coordinator) -> 
         duplicates_avoided=max(0, handled - (tuples_in - late)),
         read_ns=now_ns(),
         watermark=min(reached) if len(reached) == len(running) else None,
-        pending=pending_in(memory.log.view),
-        results_pending=pending_in(memory.out.view),
+        pending=pending_in(memory.log.view, memory.first_reader, memory.first_reader + memory.pool),
+        results_pending=pending_in(memory.out.view, 0, READERS_MAX),
         blocked_ns=sources.blocked_ns,
         instances=instances,
         latency=Latency(tuple(measures.latencies.sum(axis=0).tolist())),
@@ -64,10 +67,10 @@ def read_metrics(memory: Memory, sources: Sources, coordinator: Coordinator) -> 
     )
 
 
-def pending_in(log: LogView) -> int:
-    """Return how many entries wait in a log: staged, or not given back by all readers."""
+def pending_in(log: LogView, first: int, last: int) -> int:
+    """Return how many entries wait in a log: staged, or not given back by all readers of the slots [first, last)."""
     staged = sum(int(log.sources[base + STAGED] - log.sources[base + CONSUMED]) for base in _bases(log))
-    return max(0, staged) + max(0, int(log.cells[READY]) - slowest_position(log))
+    return max(0, staged) + max(0, int(log.cells[READY]) - slowest_of(log, first, last))
 
 
 def _bases(log: LogView) -> range:
@@ -76,7 +79,8 @@ def _bases(log: LogView) -> range:
 
 def _instance(memory: Memory, number: int, is_active: bool) -> InstanceMetrics:
     log, row = memory.log.view, memory.epochs.workers[number]
-    reader = log.readers[number * READER_CELLS : (number + 1) * READER_CELLS]
+    base = (memory.first_reader + number) * READER_CELLS
+    reader = log.readers[base : base + READER_CELLS]
     backlog = max(0, int(log.cells[READY] - reader[RELEASED])) if reader[IS_READER] else 0
     return InstanceMetrics(
         is_active=is_active,

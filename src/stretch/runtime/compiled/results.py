@@ -7,12 +7,14 @@ taken, ids that no live window names any more are given back.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from stretch.buffer.ready_log_kernels import ready_end, release_to, request_merge, take_times
+from stretch.buffer.ready_log_kernels import add_readers_at_end, ready_end, release_to, request_merge, take_times
 from stretch.operator.columns import Result
 from stretch.operator.plan import Plan
 from stretch.runtime.compiled.memory import Memory
@@ -24,11 +26,13 @@ ROWS_DECODED = 1 << 16  # at once: more repeat more of their texts, and wait lon
 class Results:
     """Takes results out of the output log; any thread may, one at a time."""
 
-    def __init__(self, memory: Memory, results: tuple[Result, ...], plan: Plan) -> None:
+    def __init__(self, memory: Memory, results: tuple[Result, ...], plan: Plan, release: Callable[[int], None]) -> None:
         self._memory = memory
         self._out = out = memory.out
         self._results = results
         self._dictionary = memory.dictionary
+        self._release = release
+        self.is_reading = True
         self._rings = out.columns()
         self._schema = result_schema(plan)
         self._lock = threading.Lock()
@@ -55,9 +59,19 @@ class Results:
         with self._lock:
             self._collect()
 
+    def leave_to(self, readers: npt.NDArray[np.int64]) -> int:
+        """Let others read from now on, and return where they start: what has not been taken goes to the first."""
+        with self._lock:
+            if not self.is_reading:
+                return int(add_readers_at_end(self._out.view, readers))
+            self._out.add_readers(readers, self._position)
+            self._out.remove_readers([READER])
+            self.is_reading = False
+            return self._position
+
     def _collect(self) -> None:
         view = self._out.view
-        while (end := ready_end(view)) > self._position:
+        while self.is_reading and (end := ready_end(view)) > self._position:
             end = min(end, self._position + ROWS_DECODED - self._taken)
             self._take_entries(self._position, end)
             self._position = end
@@ -87,7 +101,7 @@ class Results:
         self._taken = 0
         reached = None if self._reached is None else self._memory.time_of(self._reached)
         if reached is not None:
-            self._dictionary.release(reached - 1)
+            self._release(reached - 1)
 
     def _make_room(self) -> None:
         self._times = np.empty(ROWS_DECODED, np.int64)

@@ -7,6 +7,7 @@ engine (takes results out), so that one thread alone can add and read.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from stretch.buffer.ready_log import ReadyLog
 from stretch.native.system import now_ns
 from stretch.operator.plan import Stream
 from stretch.runtime.compiled.arrivals import LOWEST, Arrivals
-from stretch.runtime.compiled.inlet import Inlet
+from stretch.runtime.compiled.inlet import PIECE_ROWS, Inlet, Piece
 from stretch.runtime.ingress import Disorder
 from stretch.runtime.sources import check_times
 from stretch.schema import Schema
@@ -31,7 +32,10 @@ class Source:
         self.stream = stream
         self.arrivals = Arrivals(disorder, stream.time)
         self.last_heard = now
+        self.tuples_in = 0
         self.is_open = True
+        self.rest: tuple[Piece, int] | None = None
+        """A piece that was taken but not admitted in time, and its first row that is not in the log."""
         self.lock = threading.Lock()
 
 
@@ -54,7 +58,6 @@ class Sources:
         self._relieve = relieve
         self.all = [Source(*each, disorder, clock()) for each in zip(inlets, streams, strict=True)]
         self._connected = list(self.all)
-        self.tuples_in = 0
         self.blocked_ns = 0
         log.add_sources(range(len(self.all)))
 
@@ -63,15 +66,40 @@ class Sources:
         """How many tuples were late, taken or not."""
         return sum(one.arrivals.late_count for one in self.all)
 
-    def add(self, batch: pa.RecordBatch, number: int) -> None:
-        """Take the rows of a batch, and the watermark that they bring with them."""
+    @property
+    def tuples_in(self) -> int:
+        """How many tuples were added, the late ones too."""
+        return sum(one.tuples_in for one in self.all)
+
+    @property
+    def arrived(self) -> tuple[int, ...]:
+        """The same, by input."""
+        counts = [0] * (1 + max(one.stream.index for one in self.all))
+        for one in self.all:
+            counts[one.stream.index] += one.tuples_in
+        return tuple(counts)
+
+    def add(self, batch: pa.RecordBatch, number: int, deadline: float | None = None) -> int:
+        """Take the rows of a batch, and the watermark that they bring with them; return how many rows.
+
+        Who cannot wait as long as it takes hands over piece by piece. A piece is taken as a whole: what is left of the
+        last one in the end goes into the log first when the source is used again.
+        """
         one = self.all[number]
+        _checked(batch, one)
         with one.lock:
             one.last_heard = self._clock()
-            self.tuples_in += batch.num_rows
-            self._admit(one, one.arrivals.accept(_checked(batch, one)))
+            taken, rows = 0, batch.num_rows if deadline is None else PIECE_ROWS
+            while self._admit_rest(one, deadline):
+                part = batch.slice(taken, rows)
+                one.tuples_in += part.num_rows
+                taken += part.num_rows
+                self._admit(one, one.arrivals.accept(part), deadline)
+                if taken == batch.num_rows:
+                    break
             self._promise(one)
         self.check_idle()
+        return taken
 
     def watermark(self, timestamp: int, number: int) -> None:
         """Advance a source without a tuple."""
@@ -132,32 +160,52 @@ class Sources:
                     finally:
                         source.lock.release()
 
-    def _admit(self, one: Source, batch: pa.RecordBatch) -> None:
-        """Put a sorted batch into the log, piece by piece."""
-        for piece in one.inlet.pieces(batch):
-            first, last = 0, len(piece.times)
-            while first < last:
-                done = one.inlet.admit(piece, first)
-                first += done
-                if done == 0:
-                    begun = now_ns()
-                    self._relieve()
-                    one.inlet.wait_for_room(last - first)
-                    self.blocked_ns += now_ns() - begun
+    def _admit(self, one: Source, batch: pa.RecordBatch, deadline: float | None = None) -> None:
+        """Put a sorted batch into the log, piece by piece; only the last one gives up in time.
+
+        The arrays of a piece are used again for the next one, so that there is never more than one.
+        """
+        last = (batch.num_rows - 1) // PIECE_ROWS
+        for number, piece in enumerate(one.inlet.pieces(batch)):
+            one.rest = piece, 0
+            self._admit_rest(one, deadline if number == last else None)
+
+    def _admit_rest(self, one: Source, deadline: float | None) -> bool:
+        """Put what is left of a piece into the log; False if there was no room for all of it in time."""
+        if one.rest is None:
+            return True
+        piece, first = one.rest
+        last = len(piece.times)
+        while first < last:
+            done = one.inlet.admit(piece, first)
+            first += done
+            if done == 0:
+                if deadline is not None and time.monotonic() >= deadline:
+                    one.rest = piece, first
+                    return False
+                begun = now_ns()
+                self._relieve()
+                one.inlet.wait_for_room(last - first)
+                self.blocked_ns += now_ns() - begun
+        one.rest = None
+        return True
 
     def _advance(self, one: Source, timestamp: int) -> None:
+        self._admit_rest(one, None)
         released: Any = one.arrivals.advance(timestamp, None)
         if released is not None:
             self._admit(one, released)
         self._promise(one)
 
     def _flush(self, one: Source) -> None:
+        self._admit_rest(one, None)
         waiting = one.arrivals.flush(None)
         if waiting is not None:
             self._admit(one, waiting)
 
     def _promise(self, one: Source) -> None:
-        if one.arrivals.watermark > LOWEST:
+        """Promise what the source has promised, unless rows before it are still to come."""
+        if one.rest is None and one.arrivals.watermark > LOWEST:
             one.inlet.promise(one.arrivals.watermark)
 
 

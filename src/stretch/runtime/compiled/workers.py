@@ -1,6 +1,6 @@
 """The threads of a pool: one per instance, in compiled code until the job ends.
 
-The first that fails stops all, and its error is what every later call on the job raises.
+The first that fails stops all of its family, and its error is what every later call on their jobs raises.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import time
 import warnings
 from collections.abc import Sequence
 
-from stretch.epochs.layout import EPOCH, HAS_WATERMARK, NOW, POOL_CELL, STATE_FULL, STOPPED, WATERMARK
-from stretch.errors import FunctionError, JobError, StretchError
+from stretch.epochs.layout import EPOCH, HAS_WATERMARK, NOW, POOL_CELL, POSITION, STATE_FULL, STOPPED, WATERMARK
+from stretch.errors import FunctionError, JobError
 from stretch.native.outline import ViewBox
 from stretch.native.turns import take_short_turns
 from stretch.native.waiting import wake_all
+from stretch.runtime.compiled.family import Family
 from stretch.runtime.compiled.memory import Memory
 from stretch.runtime.engine import was_stopped
 
@@ -27,10 +28,12 @@ class Workers:
     They begin with `watermark`, where they take over the state of others.
     """
 
-    def __init__(self, name: str, memory: Memory, instances: Sequence[int], watermark: int | None = None) -> None:
+    def __init__(
+        self, name: str, memory: Memory, family: Family, instances: Sequence[int], watermark: int | None = None
+    ) -> None:
         self._memory = memory
+        self._family = family
         self._name = name
-        self.failure: StretchError | None = None
         self._is_reported = False
         for instance in instances:
             row = memory.epochs.workers[instance]
@@ -47,27 +50,32 @@ class Workers:
             threading.Thread(target=self._work, args=(number,), name=f"stretch-{number}", daemon=True)
             for number in range(memory.pool)
         ]
+
+    def start(self, position: int) -> None:
+        """Begin at a position of the input, where the first instances are connected."""
+        self._memory.epochs.workers[:, POSITION] = position
         for thread in self._threads:
             thread.start()
 
     @property
     def is_running(self) -> bool:
         """Tell whether nobody has failed or been told to stop."""
-        return self.failure is None and not self._memory.epochs.stop[0]
+        return self._family.failure is None and not self._memory.epochs.stop[0]
 
     def check(self) -> None:
         """Raise what a worker failed with, or that the job was stopped, if so."""
-        if self.failure is not None:
-            raise self.failure
+        if self._family.failure is not None:
+            raise self._family.failure
         if not self.is_running:
             raise was_stopped(self._name)
 
     def stop(self) -> None:
         """Stop all threads, and wait for them; who does not come within STOP_SECONDS is left behind, and named."""
-        self._signal_stop()
+        self.signal_stop()
         deadline = time.monotonic() + STOP_SECONDS
         for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():  # or was never started
+                thread.join(max(0.0, deadline - time.monotonic()))
         lost = [thread.name for thread in self._threads if thread.is_alive()]
         if lost and not self._is_reported:
             self._is_reported = True
@@ -85,7 +93,7 @@ class Workers:
         try:
             status = self._run(self._stations[number].address, number)
         except BaseException as problem:
-            self._fail(
+            self._family.fail(
                 FunctionError(
                     f"{self._name}: a function failed",
                     where=f"instance {number}, at timestamp {int(self._memory.epochs.workers[number, NOW])}",
@@ -98,7 +106,7 @@ class Workers:
             what = (
                 "its state needs more memory than is reserved" if status == STATE_FULL else "a tuple has too many keys"
             )
-            self._fail(
+            self._family.fail(
                 JobError(
                     f"{self._name}: instance {number} stopped",
                     where=f"at timestamp {int(self._memory.epochs.workers[number, NOW])}",
@@ -107,12 +115,7 @@ class Workers:
                 )
             )
 
-    def _fail(self, failure: StretchError) -> None:
-        if self.failure is None:
-            self.failure = failure
-        self._signal_stop()
-
-    def _signal_stop(self) -> None:
+    def signal_stop(self) -> None:
         """Tell all threads to stop, and wake those that are parked."""
         self._memory.log.close()  # sets the stop flag, which all share
         self._memory.out.close()
