@@ -1,5 +1,7 @@
 """`operator.on(df)`: what comes out is what the reference engine says."""
 
+import time
+
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's custom
@@ -40,12 +42,31 @@ def test_a_stream_goes_on_after_a_restart(spark, tmp_path):
         assert written(spark, tmp_path / "out") == expected(seen, until=max(each["ts"] for each in seen))
 
 
-def test_shards_of_a_stream_agree_on_the_watermark(spark, folder, tmp_path):
-    result = operator().on(read(spark, folder), shards=2, source="device", idle="5 seconds")
-    query = run_all(result, tmp_path / "out")
-    assert written(spark, tmp_path / "out") == expected(ALL, until=8 * MINUTE)  # null was silent since then
-    observed = query.lastProgress.observedMetrics
-    assert sum(each.copies for name, each in observed.items() if name.startswith("copies of")) == 1
+def test_shards_of_a_stream_agree_on_the_watermark(spark, tmp_path):
+    rows = [
+        row(1, "a", "one two"),
+        row(2, "b", "five six"),
+        row(25, "a", "two"),
+        row(31, "b", ""),
+        row(75, "b", "four"),
+    ]
+    for number, part in enumerate([rows[:2], rows[2:4], rows[4:]]):
+        write(tmp_path / "in", number, part)
+    query = run_all(operator().on(read(spark, tmp_path / "in"), shards=2, source="device"), tmp_path / "out")
+    assert written(spark, tmp_path / "out") == expected(rows, until=25 * MINUTE) != []
+    copies = [each.copies for name, each in query.lastProgress.observedMetrics.items() if name.startswith("copies")]
+    assert copies == [1]  # of two that there could be
+
+
+def test_a_source_that_is_silent_is_not_waited_for(spark, tmp_path):
+    rows = [row(1, "a", "one two"), row(2, "b", "five six"), row(75, "b", "four")]
+    write(tmp_path / "in", 0, rows[:2])
+    result = operator().on(read(spark, tmp_path / "in"), shards=2, source="device", idle="1 second")
+    run_all(result, tmp_path / "out")
+    time.sleep(1.1)
+    write(tmp_path / "in", 1, rows[2:])
+    run_all(result, tmp_path / "out")
+    assert written(spark, tmp_path / "out") == expected(rows, until=75 * MINUTE) != []
 
 
 def test_late_rows_are_delivered_once(spark, folder, tmp_path):

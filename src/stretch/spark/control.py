@@ -13,6 +13,7 @@ Who writes what
 from __future__ import annotations
 
 import hmac
+import itertools
 import json
 import os
 import secrets
@@ -36,6 +37,7 @@ REQUEST_BYTES_MAX = 1 << 20
 
 _served: dict[tuple[str, str, int], Shard] = {}
 _changes: dict[int, Reconfiguration] = {}
+_numbers = itertools.count()
 _tokens: dict[str, str] = {}  # by query
 _server: list[socketserver.ThreadingTCPServer] = []
 
@@ -109,11 +111,10 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if request["call"] == "reconfigure":
         mapping = request.get("mapping")
         change = shard.node.reconfigure(request.get("parallelism"), mapping=mapping)
-        number = len(_changes) and next(reversed(_changes)) + 1
-        _changes[number] = change
-        while len(_changes) > CHANGES_MAX:
-            del _changes[next(iter(_changes))]
-        return {"change": number, "epoch": change.epoch, "instances": list(change.instances)}
+        asked = next(_numbers)
+        _changes[asked] = change
+        _changes.pop(asked - CHANGES_MAX, None)
+        return {"change": asked, "epoch": change.epoch, "instances": list(change.instances)}
     return {"progress": list(_changes[int(request["change"])].progress())}
 
 

@@ -23,6 +23,7 @@ from stretch.spark.task import location
 from stretch.spark.work import Key, Work
 
 _PAUSE_SECONDS = 0.005
+_ANSWER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class ShardMetrics:
     """The last micro-batch."""
     parallelism: int
     tuples_in: int
+    """Rows that were taken, the late ones excepted; in this process, as all counts here."""
     results: int
     late: int
     held: int
@@ -127,7 +129,6 @@ class _Endpoint:
         self._query = query
         self.key = key
         self._file = Path(location(work, checkpoint_of(query), key)) / FILE
-        self._connection: tuple[Any, str] | None = None  # the socket as a file, and the token
 
     def ask(self, timeout: float, call: str, **arguments: Any) -> dict[str, Any]:
         """Ask the worker that has the shard, and wait until there is one."""
@@ -158,24 +159,16 @@ class _Endpoint:
     def _try(self, call: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         """Ask once; None if nobody who has the shard answers."""
         try:
-            if self._connection is None:
-                said = json.loads(self._file.read_text(encoding="utf-8"))
-                connection = socket.create_connection(tuple(said["address"]), 5.0)
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self._connection = connection.makefile("rwb"), said["token"]
-            file, token = self._connection
+            said = json.loads(self._file.read_text(encoding="utf-8"))
             query, operator, shard = self.key
-            request = {"token": token, "call": call, "query": query, "operator": operator, "shard": shard, **arguments}
-            file.write(json.dumps(request).encode() + b"\n")
-            file.flush()
-            line = file.readline()
-            answer: dict[str, Any] = json.loads(line) if line else {"moved": True}
+            request = {"token": said["token"], "call": call, "query": query, "operator": operator, "shard": shard}
+            with socket.create_connection(tuple(said["address"]), _ANSWER_SECONDS) as connection:
+                connection.sendall(json.dumps(request | arguments).encode() + b"\n")
+                with connection.makefile("rb") as lines:
+                    answer: dict[str, Any] = json.loads(lines.readline())
         except (OSError, ValueError, KeyError):
-            answer = {"moved": True}
-        if "moved" in answer:
-            self._connection = None
             return None
-        return answer
+        return None if "moved" in answer else answer
 
 
 class _RemoteChange(Reconfiguration):
@@ -211,7 +204,7 @@ def _metrics_of(endpoint: _Endpoint, timeout: float) -> ShardMetrics:
         process=answer["process"],
         version=node["version"],
         parallelism=engine["parallelism"],
-        tuples_in=engine["tuples_in"],
+        tuples_in=engine["tuples_in"] + node["held"],
         results=engine["results"],
         late=node["late"],
         held=node["held"],

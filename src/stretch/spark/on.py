@@ -88,7 +88,7 @@ def _work(
         token=uuid.uuid4().hex,
         is_streaming=is_streaming,
         state=placement.state,
-        min_versions=int(frames[0].sparkSession.conf.get("spark.sql.streaming.minBatchesToRetain") or 100),
+        min_versions=max(2, int(frames[0].sparkSession.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)),
         shards=placement.shards,
         options={
             "time": placement.time,
@@ -204,6 +204,11 @@ def _name_of(operator: AnyOperator, frames: Sequence[DataFrame]) -> str:
 def _check_options(placement: Placement, plan: Plan, parallelism: Any, max_parallelism: int | None) -> None:
     """Find what a node would complain of, before there is a query."""
     parallelism_of(parallelism, max_parallelism)
-    disorder_of(placement.watermark, plan)
+    if not isinstance(disorder_of(placement.watermark, plan), int | None):
+        raise DefinitionError(
+            f"watermark={placement.watermark!r} is not a length of event time",
+            why="on Spark, watermarks follow from the rows",
+            do='pass for example watermark="10 seconds"',
+        )
     if placement.idle is not None:
         seconds_of(placement.idle)
