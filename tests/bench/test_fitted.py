@@ -6,7 +6,7 @@ import pytest
 
 from stretch.bench import fit
 from stretch.bench.fitted import PEAK_TRADES, make_fitted_tweets, make_trades, trades_per_second
-from stretch.bench.prepared import as_crawled
+from stretch.bench.prepared import as_crawled, tweets
 from stretch.bench.samples import real_tweets
 
 COUNT = 5_000
@@ -57,3 +57,17 @@ def test_raw_tweets_have_all_that_cleaning_is_for():
     assert np.any(np.diff(ids) < 0)
     assert len(np.unique(ids)) < len(ids)
     assert pc.any(pc.match_substring(raw["text"], "\n")).as_py()
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("spark")
+def test_prepared_tweets_are_those_that_were_made(tmp_path, monkeypatch):
+    pytest.importorskip("pyspark")
+    monkeypatch.setenv("STRETCH_CACHE_DIR", str(tmp_path))
+    said = []
+    table = tweets(COUNT, 7, said.append)
+    made = make_fitted_tweets(COUNT, 7)
+    assert table["ts"].to_pylist() == made["ts"].to_pylist()
+    assert sorted(table["text"].to_pylist()) == sorted(made["text"].to_pylist())  # those of one time may change places
+    assert tweets(COUNT, 7, said.append).equals(table)
+    assert len(said) == 1  # the second time it is read from the cache

@@ -1,4 +1,4 @@
-"""The figures of the project, measured: `stretch bench wordcount|paircount|forward|reconfigure|memory|q1|q4|q5|soak`.
+"""The figures of the project, measured: `stretch bench NAME`.
 
 Each bench is a module with `HELP`, two sizes, `FULL` and `QUICK`, and `run(size, say)`, which returns a `Report`. What
 they share: `data` makes tweets, `rig` keeps a job warm and plays streams through it, `rivals` asks Polars and DuckDB to
@@ -8,5 +8,20 @@ Rivals and ours take turns within one run, and figures are medians, ratios where
 to machine, and from minute to minute on a shared one.
 """
 
-NAMES = ("wordcount", "paircount", "forward", "reconfigure", "memory", "fit", "q1", "q4", "q5", "soak", "spark")
+NAMES = (
+    "wordcount",
+    "paircount",
+    "forward",
+    "reconfigure",
+    "memory",
+    "fit",
+    "q1",
+    "q2",
+    "q3",
+    "q4",
+    "q5",
+    "q6",
+    "soak",
+    "spark",
+)
 """The benches: modules of this package."""

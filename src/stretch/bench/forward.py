@@ -83,15 +83,16 @@ def run(size: Size, say: Say) -> Report:
     random = np.random.default_rng(size.seed)
     times = [np.cumsum(random.integers(0, 3, size.rows)) for _ in range(SOURCES)]
     rates, latencies = {}, {}
-    for name, flow in {"ReadyLog": _flow_log, "ElasticScaleGate": _flow_gate}.items():
+    for name, flow in {"ReadyLog": flow_log, "ElasticScaleGate": _flow_gate}.items():
         say(f"{name}: compiling")
-        flow([part[:1000] for part in times], 0)
-        plain = [_noted(report, f"{name} alone", flow(times, 0), say) for _ in range(size.repetitions)]
+        flow([part[:1000] for part in times], 0, READERS)
+        plain = [_noted(report, f"{name} alone", flow(times, 0, READERS), say) for _ in range(size.repetitions)]
         rate = median(one.rate for one in plain)
         pace_ps = int(1e12 * SOURCES * READERS / (LOAD * rate))
         due = [part[: int(size.paced_seconds * 1e12 / pace_ps)] for part in times]
         paced = [
-            _noted(report, f"{name} alone, {LOAD:.0%} load", flow(due, pace_ps), say) for _ in range(size.repetitions)
+            _noted(report, f"{name} alone, {LOAD:.0%} load", flow(due, pace_ps, READERS), say)
+            for _ in range(size.repetitions)
         ]
         report.add(f"{name} alone, no operator: delivered to {READERS} readers", rate, "tuples/s", at_least=GOALS[name])
         for percent, goal in ((50, None), (99, LATENCY_GOAL_MS)):
@@ -115,11 +116,12 @@ def _noted(report: Report, name: str, flow: Flow, say: Say) -> Flow:
 # --- The two buffers
 
 
-def _flow_log(times: list[Array], pace_ps: int) -> Flow:
+def flow_log(times: list[Array], pace_ps: int, reader_count: int) -> Flow:
+    """Let two sources fill a ReadyLog, and everybody read it all."""
     columns = [[Column("value", np.int64)]] * SOURCES
-    log = ReadyLog(columns, [Source(number, number) for number in range(SOURCES)], READERS)
+    log = ReadyLog(columns, [Source(number, number) for number in range(SOURCES)], reader_count)
     log.add_sources(range(SOURCES))
-    log.add_readers(range(READERS))
+    log.add_readers(range(reader_count))
     values = _values(times)
     first, second = (log.columns(number)[0] for number in range(SOURCES))
     addresses = [np.array([address_of(part), 0]) for part in values]
@@ -131,16 +133,18 @@ def _flow_log(times: list[Array], pace_ps: int) -> Flow:
     def read(reader: int, rows: int, found: Array, latencies: Array, deadline_ns: int) -> int:
         return kernels.read_log(log.view, reader, first, second, rows, found, latencies, deadline_ns)
 
-    return _flow(times, values, pace_ps, feed, read)
+    return _flow(times, values, pace_ps, reader_count, feed, read)
 
 
-def _flow_gate(times: list[Array], pace_ps: int) -> Flow:
-    view = allocate_gate(range(SOURCES), READERS, capacity=_GATE_NODES)
-    scalegate_kernels.open_readers(view, np.arange(READERS))
+def _flow_gate(times: list[Array], pace_ps: int, reader_count: int) -> Flow:
+    view = allocate_gate(range(SOURCES), reader_count, capacity=_GATE_NODES)
+    scalegate_kernels.open_readers(view, np.arange(reader_count))
     scalegate_kernels.add_sources(view, -1, np.arange(SOURCES), -(2**61))
     values = _values(times)
     refs = [np.arange(len(part)) << INDEX_SHIFT | number << INPUT_SHIFT for number, part in enumerate(times)]
-    fetched = [(np.zeros(4 * kernels.BATCH, np.int64), np.zeros(4 * kernels.BATCH, np.int64)) for _ in range(READERS)]
+    fetched = [
+        (np.zeros(4 * kernels.BATCH, np.int64), np.zeros(4 * kernels.BATCH, np.int64)) for _ in range(reader_count)
+    ]
 
     def feed(source: int, end: int, deadline_ns: int) -> int:
         return kernels.feed_gate(view, source, times[source], values[source], refs[source], pace_ps, end, deadline_ns)
@@ -151,27 +155,31 @@ def _flow_gate(times: list[Array], pace_ps: int) -> Flow:
             view, reader, fetched_times, fetched_refs, first, second, rows, found, latencies, deadline_ns
         )
 
-    return _flow(times, values, pace_ps, feed, read)
+    return _flow(times, values, pace_ps, reader_count, feed, read)
 
 
 def _values(times: list[Array]) -> list[Array]:
     return [np.arange(len(part)) for part in times]
 
 
-def _flow(times: list[Array], values: list[Array], pace_ps: int, feed: Callable[..., int], read: Any) -> Flow:
+def _flow(
+    times: list[Array], values: list[Array], pace_ps: int, reader_count: int, feed: Callable[..., int], read: Any
+) -> Flow:
     """Let sources and readers run until everybody has read everything."""
     rows, end = sum(map(len, times)), max(int(part[-1]) for part in times) + 1
-    found = np.zeros((READERS, kernels.FOUND_CELLS), np.int64)
-    latencies = np.zeros((READERS, _BUCKETS if pace_ps else 0), np.int64)
+    found = np.zeros((reader_count, kernels.FOUND_CELLS), np.int64)
+    latencies = np.zeros((reader_count, _BUCKETS if pace_ps else 0), np.int64)
     deadline_ns = deadline_after(_PATIENCE_NS)
-    ready = threading.Barrier(SOURCES + READERS + 1)
+    ready = threading.Barrier(SOURCES + reader_count + 1)
 
     def at_once(work: Callable[..., int], *arguments: Any) -> int:
         ready.wait()
         return work(*arguments)
 
-    with ThreadPoolExecutor(SOURCES + READERS) as threads:
-        readers = [threads.submit(at_once, read, k, rows, found[k], latencies[k], deadline_ns) for k in range(READERS)]
+    with ThreadPoolExecutor(SOURCES + reader_count) as threads:
+        readers = [
+            threads.submit(at_once, read, k, rows, found[k], latencies[k], deadline_ns) for k in range(reader_count)
+        ]
         sources = [threads.submit(at_once, feed, k, end, deadline_ns) for k in range(SOURCES)]
         ready.wait()
         begun = time.perf_counter()
@@ -181,4 +189,4 @@ def _flow(times: list[Array], values: list[Array], pace_ps: int, feed: Callable[
         raise JobError("tuples did not come through", why=f"{added} of {rows} were added", do="report this as a defect")
     total = np.concatenate(values).sum()  # wraps around as the readers' sums do
     is_complete = bool((found == [rows, total]).all())
-    return Flow(READERS * rows, seconds, latencies.sum(axis=0), is_complete)
+    return Flow(reader_count * rows, seconds, latencies.sum(axis=0), is_complete)

@@ -7,6 +7,8 @@ has to be what was made.
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -39,17 +41,16 @@ def tweets(count: int, seed: int, say: Say) -> pa.Table:
 
 
 def prepare(folder: Path, count: int, seed: int) -> None:
-    """Make tweets, let Spark prepare them, and check what came of it."""
-    from stretch.spark.prepare import prepare_tweets
-
+    """Make tweets, let Spark prepare them in a process of its own, and check what came of it."""
     made = make_fitted_tweets(count, seed)
     raw = folder.with_name(f"{folder.name}.raw")
     raw.mkdir(parents=True, exist_ok=True)
     try:
         pq.write_table(as_crawled(made, seed), raw / "tweets.parquet")
-        prepared = prepare_tweets(raw, folder)
+        subprocess.run([sys.executable, "-m", "stretch.spark.prepare", str(raw), str(folder)], check=True)
     finally:
         shutil.rmtree(raw)
+    prepared = pq.read_table(folder, columns=["ts"]).num_rows
     if prepared != count:
         raise StretchError(
             f"{count:,} tweets were made, and {prepared:,} came out of the pipeline",

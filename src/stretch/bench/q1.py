@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from stretch.bench import flink
-from stretch.bench.data import make_tweets
+from stretch.bench import flink, prepared
+from stretch.bench.fitted import TWEETS, make_fitted_tweets
 from stretch.bench.report import Plot, Report, Say
 from stretch.bench.results import Summed, Timed
 from stretch.bench.rig import SCHEMA, Rig
@@ -50,8 +50,9 @@ DISTANCES: dict[str, int | None] = {"wordcount": 0, "paircount L": 3, "paircount
 class Size:
     """How much is measured."""
 
-    tweets: int
-    flink_tweets: tuple[int, ...]  # by workload: Flink takes longer, and its rate does not depend on it
+    prepared: int  # tweets that are made ready, as `prepared` says; 0 for fewer, used as they are made
+    tweets: tuple[int, ...]  # of them, by workload
+    flink_tweets: tuple[int, ...]  # Flink takes longer, and its rate does not depend on how many there are
     repetitions: int
     parallelisms: tuple[int, ...]
     paced_seconds: float
@@ -60,8 +61,10 @@ class Size:
     seed: int = 0
 
 
-FULL = Size(400_000, (200_000, 60_000, 30_000, 30_000), 5, (1, 2, 4, 8), 3.0)
-QUICK = Size(60_000, (40_000, 12_000, 6_000, 6_000), 2, (1, 2), 1.0)
+FULL = Size(
+    TWEETS, (TWEETS, 800_000, 400_000, 200_000), (200_000, 60_000, 30_000, 20_000), 5, (1, 2, 4, 8), paced_seconds=3.0
+)
+QUICK = Size(100_000, (100_000, 60_000, 30_000, 15_000), (40_000, 12_000, 6_000, 4_000), 2, (1, 2), paced_seconds=1.0)
 
 
 class Run(NamedTuple):
@@ -81,8 +84,8 @@ Runs = dict[str, dict[int, list[Run]]]
 def run(size: Size, say: Say, engine: EngineName = "compiled") -> Report:
     """Measure it."""
     report = Report("q1")
-    say(f"making {size.tweets:,} tweets")
-    table = make_tweets(size.tweets, size.seed).table
+    made = make_fitted_tweets(max(size.tweets), size.seed) if not size.prepared else None
+    table = made if made is not None else prepared.tweets(size.prepared, size.seed, say)
     with ExitStack() as stack:
         rival = None
         reason = flink.missing()
@@ -92,8 +95,10 @@ def run(size: Size, say: Say, engine: EngineName = "compiled") -> Report:
         else:
             report.notes.append(reason)
             say(reason)
-        for workload, flink_tweets in zip(size.workloads, size.flink_tweets, strict=False):
-            contest = _Contest(workload, size, table, engine, flink_tweets, rival, report, say)
+        counts = zip(size.workloads, size.tweets, size.flink_tweets, strict=True)
+        for workload, tweets, flink_tweets in counts:
+            some = table.slice(0, tweets).combine_chunks()
+            contest = _Contest(workload, size, some, engine, flink_tweets, rival, report, say)
             with ExitStack() as rigs:
                 contest.measure(rigs)
     return report
@@ -197,7 +202,7 @@ class _Contest:
     def _flink(self, parallelism: int, settings: flink.Settings, tweets: int, rate: float = 0) -> Run:
         assert self._rival is not None
         answer = self._rival.count(
-            self._rival.keep_tweets(self._table),
+            self._rival.keep_tweets(self._table, self._workload.replace(" ", "-")),
             tweets,
             parallelism=parallelism,
             window=(WINDOW, ADVANCE),

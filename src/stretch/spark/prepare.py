@@ -6,6 +6,7 @@ line breaks and runs of blanks in the text, some of it empty.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from stretch.spark.session import local_session
@@ -13,8 +14,8 @@ from stretch.spark.session import local_session
 RAW_SCHEMA = "id long, created string, user string, text string"
 
 
-def prepare_tweets(raw: Path, prepared: Path) -> int:
-    """Write tweets of `ts long` (milliseconds since 1970), `user` and `text`, each once, sorted; return how many."""
+def prepare_tweets(raw: Path, prepared: Path) -> None:
+    """Write tweets of `ts long` (milliseconds since 1970), `user` and `text`, each once, sorted."""
     session = local_session("local[2]", spark__sql__shuffle__partitions="2")
     from pyspark.sql import functions as F  # noqa: N812 - as in all of Spark's documents
 
@@ -30,4 +31,7 @@ def prepare_tweets(raw: Path, prepared: Path) -> int:
         .select("ts", "user", "text")
     )
     tweets.write.mode("overwrite").parquet(str(prepared))
-    return int(session.read.parquet(str(prepared)).count())
+
+
+if __name__ == "__main__":
+    prepare_tweets(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -27,7 +27,7 @@ final class Counting {
         SlidingEventTimeWindows windows = SlidingEventTimeWindows.of(
                 Duration.ofMillis(task.number("size")), Duration.ofMillis(task.number("advance")));
         SingleOutputStreamOperator<Tweet> input =
-                tweets.stream(environment, parallelism, 0, 1).assignTimestampsAndWatermarks(Tweets.byTime());
+                tweets.stream(environment, parallelism).assignTimestampsAndWatermarks(Tweets.byTime());
         if (distance == 0) {
             input.flatMap(new Words(occurrences))
                     .keyBy(word -> word)

@@ -6,7 +6,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.co.CoProcessFunction;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.util.Collector;
-import stretch.bench.Tweets.Tweet;
+import stretch.bench.Pairs.Tuple;
 
 /**
  * Every tuple of two sorted inputs to every instance, which merges them by time.
@@ -15,15 +15,15 @@ import stretch.bench.Tweets.Tweet;
  * two queues by hand: a tuple goes on when the other input has shown one that is not earlier.
  */
 final class Forwarding {
-    static void build(StreamExecutionEnvironment environment, Tweets tweets) {
-        DataStream<Tweet> left = tweets.stream(environment, 1, 0, 2);
-        DataStream<Tweet> right = tweets.stream(environment, 1, 1, 2);
+    static void build(StreamExecutionEnvironment environment, Pairs pairs) {
+        DataStream<Tuple> left = pairs.stream(environment, 0, 2);
+        DataStream<Tuple> right = pairs.stream(environment, 1, 2);
         left.broadcast().connect(right.broadcast()).process(new Merge()).sinkTo(new DiscardingSink<>());
     }
 
-    private static final class Merge extends CoProcessFunction<Tweet, Tweet, Long> {
-        private transient ArrayDeque<Tweet> left;
-        private transient ArrayDeque<Tweet> right;
+    private static final class Merge extends CoProcessFunction<Tuple, Tuple, Long> {
+        private transient ArrayDeque<Tuple> left;
+        private transient ArrayDeque<Tuple> right;
         private transient Stage stage;
         private transient Stage.Outcome outcome;
 
@@ -36,14 +36,14 @@ final class Forwarding {
         }
 
         @Override
-        public void processElement1(Tweet tweet, Context context, Collector<Long> out) {
-            left.add(tweet);
+        public void processElement1(Tuple tuple, Context context, Collector<Long> out) {
+            left.add(tuple);
             merge(out);
         }
 
         @Override
-        public void processElement2(Tweet tweet, Context context, Collector<Long> out) {
-            right.add(tweet);
+        public void processElement2(Tuple tuple, Context context, Collector<Long> out) {
+            right.add(tuple);
             merge(out);
         }
 
@@ -53,15 +53,15 @@ final class Forwarding {
             }
         }
 
-        private void forward(Tweet tweet, Collector<Long> out) {
+        private void forward(Tuple tuple, Collector<Long> out) {
             outcome.tuples++;
             outcome.results++;
-            outcome.total += tweet.text.length();
+            outcome.total += tuple.first;
             outcome.last = System.nanoTime();
             if (stage.isPaced()) {
-                outcome.late(outcome.last - stage.due(tweet.number));
+                outcome.late(outcome.last - stage.due(tuple.number));
             }
-            out.collect(tweet.time);
+            out.collect(tuple.time);
         }
     }
 

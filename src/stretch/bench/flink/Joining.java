@@ -1,14 +1,12 @@
 package stretch.bench;
 
-import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.OpenContext;
-import org.apache.flink.api.common.functions.RichMapFunction;
-import org.apache.flink.api.connector.source.lib.NumberSequenceSource;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.ProcessFunction;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.util.Collector;
+import stretch.bench.Pairs.Tuple;
 
 /**
  * The band join, which Flink has no operator for: every tuple to every instance, which compares it with the tuples of
@@ -18,35 +16,8 @@ import org.apache.flink.util.Collector;
  */
 final class Joining {
     static void build(StreamExecutionEnvironment environment, Pairs pairs, Rival.Task task) {
-        DataStream<Tuple> both = environment
-                .fromSource(new NumberSequenceSource(0, pairs.size() - 1L), WatermarkStrategy.noWatermarks(), "pairs")
-                .setParallelism(1)
-                .map(new Take())
-                .setParallelism(1);
+        DataStream<Tuple> both = pairs.stream(environment, 0, 1);
         both.broadcast().process(new Band(task.number("window"))).sinkTo(new DiscardingSink<>());
-    }
-
-    /** A tuple of either input. */
-    public static final class Tuple {
-        public int number;
-        public long time;
-        public int first;
-        public float second;
-    }
-
-    private static final class Take extends RichMapFunction<Long, Tuple> {
-        @Override
-        public Tuple map(Long index) {
-            Pairs pairs = Pairs.current;
-            int number = index.intValue();
-            Stage.current.await(number);
-            Tuple tuple = new Tuple();
-            tuple.number = number;
-            tuple.time = pairs.times[number];
-            tuple.first = pairs.firsts[number];
-            tuple.second = pairs.seconds[number];
-            return tuple;
-        }
     }
 
     /** A queue of tuples in arrays: grows at one end, is purged at the other, and moves down when it is full. */

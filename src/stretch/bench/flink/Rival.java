@@ -43,7 +43,7 @@ public final class Rival {
         Stage.current = stage;
         switch (task.text("job")) {
             case "count" -> Counting.build(environment, Tweets.from(task.text("input"), task.number("rows")), task);
-            case "forward" -> Forwarding.build(environment, Tweets.from(task.text("input"), task.number("rows")));
+            case "forward" -> Forwarding.build(environment, Pairs.from(task.text("input")));
             case "join" -> Joining.build(environment, Pairs.from(task.text("input")), task);
             default -> throw new IllegalArgumentException("no job " + task.text("job"));
         }

@@ -64,12 +64,12 @@ final class Tweets {
     }
 
     /** Every `sources`-th tweet to each source, so that all of them go forward in time together. */
-    SingleOutputStreamOperator<Tweet> stream(StreamExecutionEnvironment environment, int sources, int first, int step) {
-        long each = (size() / step + sources) / sources;
+    SingleOutputStreamOperator<Tweet> stream(StreamExecutionEnvironment environment, int sources) {
+        long each = (size() + sources - 1) / sources;
         return environment
                 .fromSource(new NumberSequenceSource(0, each * sources - 1), WatermarkStrategy.noWatermarks(), "tweets")
                 .setParallelism(sources)
-                .flatMap(new Take(each, sources, first, step))
+                .flatMap(new Take(each, sources))
                 .setParallelism(sources);
     }
 
@@ -89,20 +89,16 @@ final class Tweets {
     private static final class Take extends RichFlatMapFunction<Long, Tweet> {
         private final long each;
         private final int sources;
-        private final int first;
-        private final int step;
 
-        Take(long each, int sources, int first, int step) {
+        Take(long each, int sources) {
             this.each = each;
             this.sources = sources;
-            this.first = first;
-            this.step = step;
         }
 
         @Override
         public void flatMap(Long index, Collector<Tweet> out) {
             Tweets tweets = current;
-            long number = ((index % each) * sources + index / each) * step + first;
+            long number = (index % each) * sources + index / each;
             if (number < tweets.size()) {
                 Stage.current.await(number);
                 Tweet tweet = new Tweet();

@@ -102,8 +102,10 @@ class Flink:
         )
 
     def keep_tweets(self, table: pa.Table, name: str = "tweets") -> str:
-        """Write tweets where Flink reads them, once; return the file."""
+        """Write tweets where Flink reads them, under a name that stands for them; return the file."""
         file = Path(self._folder.name) / f"{name}.tsv"
+        if file.exists():
+            return str(file)
         options = pyarrow.csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
         pyarrow.csv.write_csv(table.select(["ts", "user", "text"]), file, options)
         return str(file)
@@ -111,7 +113,7 @@ class Flink:
     def keep_pairs(
         self, times: npt.NDArray[np.int64], firsts: npt.NDArray[np.int32], seconds: npt.NDArray[np.float32]
     ) -> str:
-        """Write the tuples of both inputs of a join, in turn left and right; return the file."""
+        """Write the tuples of two inputs, in turn left and right; return the file."""
         file = Path(self._folder.name) / f"pairs-{len(times)}.bin"
         columns: tuple[npt.NDArray[Any], ...] = (np.array([len(times)]), times, firsts, seconds)
         widths = ("<i8", "<i8", "<i4", "<f4")
@@ -135,11 +137,9 @@ class Flink:
         task = {"input": input, "rows": rows, "size": window[0], "advance": window[1], "distance": reach}
         return self._run("count", settings, parallelism, rate, task | {"occurrences": int(occurrences)})
 
-    def forward(
-        self, input: str, rows: int, *, parallelism: int, rate: float = 0, settings: Settings = PROMPT
-    ) -> Answer:
-        """Forward all tweets to all instances, from two sorted inputs."""
-        return self._run("forward", settings, parallelism, rate, {"input": input, "rows": rows})
+    def forward(self, input: str, *, parallelism: int, rate: float = 0, settings: Settings = PROMPT) -> Answer:
+        """Forward all tuples of two sorted inputs to all instances."""
+        return self._run("forward", settings, parallelism, rate, {"input": input})
 
     def join(
         self,
