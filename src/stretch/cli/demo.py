@@ -39,7 +39,7 @@ THREADS_MAX = 4
 CHANGES = {START + HOUR: 4, START + 2 * HOUR: 2}  # when the rush begins, and when it is over
 ROWS_PER_WINDOW = 3
 POLL_SECONDS = 0.1
-PATIENCE_SECONDS = 300  # without any progress
+PATIENCE_SECONDS = 900  # without any progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
