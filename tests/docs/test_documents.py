@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pyspark import cloudpickle
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -107,7 +108,9 @@ def namespace(tmp_path, monkeypatch):
     module = ModuleType("document")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
-    return module.__dict__
+    cloudpickle.register_pickle_by_value(module)  # as Spark does with a script, which its workers cannot import
+    yield module.__dict__
+    cloudpickle.unregister_pickle_by_value(module)
 
 
 def is_on_spark(path: Path) -> bool:
