@@ -2,6 +2,7 @@
 
 import time
 
+import pyarrow as pa
 import pytest
 
 import stretch as st
@@ -127,6 +128,30 @@ def test_records_of_changes_are_bounded_and_all_are_counted():
         assert metrics.reconfigurations == 200
         assert 64 <= len(metrics.records) <= 128
         assert metrics.records[-1].epoch == 200
+
+
+def near(l, r):
+    return abs(l.x - r.y) <= 1
+
+
+def test_a_join_says_what_arrived_what_it_keeps_and_what_it_compared():
+    joined = st.Join(window=st.sliding(10), match=near, index=False, inputs=["ts long, x long", "ts long, y long"])
+    with st.setup(joined, engine="compiled", parallelism=2) as job:
+        for ts in range(8):
+            job.add(pa.record_batch({"ts": [ts], "x": [ts]}), source=0)
+            job.add(pa.record_batch({"ts": [ts], "y": [ts]}), source=1)
+        for source in (0, 1):
+            job.watermark(8, source)
+        assert job.results().num_rows == 22
+        metrics = job.metrics()
+        assert (metrics.arrived, metrics.stored) == ((8, 8), (8, 8))
+        assert metrics.comparisons == 64  # each with each, once
+        for source in (0, 1):
+            job.watermark(100, source)
+        job.add(pa.record_batch({"ts": [100], "x": [0]}), source=0)
+        job.add(pa.record_batch({"ts": [101], "y": [0]}), source=1)
+        job.results()
+        assert sum(job.metrics().stored) < 8
 
 
 def test_metrics_are_plain_values():

@@ -59,8 +59,8 @@ PARAMETERS = {
     "Job.metrics": "self",
     "Metrics": (
         "tuples_in late results parallelism reconfigurations duplicates_avoided copies bytes_moved read_ns arrived "
-        "watermark pending results_pending blocked_ns instances latency records mapping updates state_bytes "
-        "dictionary_bytes"
+        "watermark pending results_pending blocked_ns instances latency records mapping updates stored comparisons "
+        "state_bytes dictionary_bytes"
     ),
 }
 

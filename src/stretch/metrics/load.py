@@ -98,14 +98,16 @@ class Load:
             parallelism=len(running),
             minimum=minimum,
             maximum=maximum,
-            arrived=(after.tuples_in - before.tuples_in,),
+            arrived=_arrived(before, after),
             work=Work(
                 tuples=min((late.entries - early.entries for early, late in pairs), default=0),
                 updates=sum(group_work),
+                comparisons=after.comparisons - before.comparisons,
                 outputs=after.results - before.results,
             ),
             busy=tuple(min(1.0, (late.busy_ns - early.busy_ns) / nanoseconds) for early, late in pairs),
             pending=after.backlog,
+            stored=after.stored,
             instances=tuple(running),
             group_work=group_work,
             mapping=after.mapping,
@@ -121,3 +123,10 @@ class Load:
         plain = {one.name: record[one.name] for one in fields(cls) if one.name in record}
         lists = {name: tuple(value) for name, value in plain.items() if isinstance(value, (list, tuple))}
         return cls(**{**plain, **lists, "work": Work(**record["work"])})
+
+
+def _arrived(before: Metrics, after: Metrics) -> tuple[int, ...]:
+    """Return how many tuples arrived, input by input where that is known."""
+    if not after.arrived:
+        return (after.tuples_in - before.tuples_in,)
+    return tuple(late - early for early, late in zip(before.arrived, after.arrived, strict=True))

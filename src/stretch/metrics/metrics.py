@@ -72,6 +72,10 @@ class Metrics:
     """Which instance owns each key group, in the epoch that runs."""
     updates: tuple[int, ...] = field(default=(), repr=False)
     """Updates of window state, by key group."""
+    stored: tuple[int, ...] = ()
+    """Of a join: tuples of each input that windows hold."""
+    comparisons: int = 0
+    """Of a join: pairs of tuples that were compared."""
     state_bytes: int = 0
     """Memory of window state."""
     dictionary_bytes: int = 0

@@ -11,6 +11,7 @@ from stretch.buffer.layout import ROW_NEXT, ROWS_FREED, input_at
 from stretch.buffer.ready_log import Keeping
 from stretch.buffer.ready_log_kernels import ready_end
 from stretch.buffer.rows import Column
+from stretch.joins.layout import COMPARISONS, Task
 from stretch.joins.program import TIME, JoinProgram
 from stretch.joins.station import (
     COPY_CELLS,
@@ -43,6 +44,7 @@ class JoinMemory(Memory):
         super().__init__(program.layouts, outputs, program.plan.group_count, streams, pool, dictionary, keeping)
         self._program = program
         self.handed = make_handed()
+        self._tasks: list[Task] = []  # of all workers, for what they count
         self._columns: list[ViewBox] = []  # by worker; kept, since stations hold their addresses
 
     def time_of(self, key: int) -> int | None:
@@ -56,12 +58,18 @@ class JoinMemory(Memory):
 
     @property
     def state_bytes(self) -> int:
-        view, total = self.log.view, 0
-        for number, columns in enumerate(self.log.inputs):
-            at = input_at(view.merging, number)
-            rows = int(view.merging[at + ROW_NEXT] - view.merging[at + ROWS_FREED])
-            total += rows * sum(column.dtype.itemsize for column in columns)
-        return total
+        widths = [sum(column.dtype.itemsize for column in columns) for columns in self.log.inputs]
+        return sum(rows * width for rows, width in zip(self.stored, widths, strict=True))
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        merging = self.log.view.merging
+        inputs = [input_at(merging, number) for number in range(len(self.log.inputs))]
+        return tuple(max(0, int(merging[at + ROW_NEXT] - merging[at + ROWS_FREED])) for at in inputs)
+
+    @property
+    def comparisons(self) -> int:
+        return sum(int(task.cells[COMPARISONS]) for task in self._tasks)
 
     def make_worker(self, station: Any) -> Any:
         return make_join_worker(self._program, station, self._columns[0].view)
@@ -72,6 +80,7 @@ class JoinMemory(Memory):
             make_side(self.log.row_capacity, columns[at])
             for columns, at in zip(inputs, self._program.times, strict=True)
         )
+        self._tasks += [left.task, right.task]
         self._columns.append(ViewBox(Columns(inputs, staging.columns)))
         return JoinStation(
             epochs=self.boxes[0].address,

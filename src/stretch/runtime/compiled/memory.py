@@ -78,6 +78,16 @@ class Memory:
         """How much memory the state takes now, besides texts."""
         raise NotImplementedError
 
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """How many rows of each input a join keeps; nothing for other operators."""
+        return ()
+
+    @property
+    def comparisons(self) -> int:
+        """How many pairs of rows a join has compared."""
+        return 0
+
     def station(self, number: int) -> Any:
         """Return what one worker works with."""
         raise NotImplementedError

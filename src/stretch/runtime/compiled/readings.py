@@ -62,6 +62,8 @@ def read_metrics(memory: Memory, sources: Sources | Upstream, coordinator: Coord
         records=records,
         mapping=tuple(epochs.mapping[row].tolist()),
         updates=tuple(measures.updates[:, : memory.groups].sum(axis=0).tolist()),
+        stored=memory.stored,
+        comparisons=memory.comparisons,
         state_bytes=memory.state_bytes,
         dictionary_bytes=memory.dictionary.memory_bytes(),
     )
