@@ -100,6 +100,17 @@ def test_the_controller_ends_with_the_job(end):
     job.stop()
 
 
+def test_jobs_of_a_chain_have_controllers_of_their_own():
+    again = st.Aggregate(window=st.tumbling(2_000), keys="user", visits=st.sum("visits"))
+    with (
+        started(parallelism=st.elastic(1, 2)) as first,
+        st.setup(again, upstream=first, parallelism=st.elastic(1, 3)) as second,
+    ):
+        assert len(control_threads()) == 2
+        assert (first.metrics().max_parallelism, second.metrics().max_parallelism) == (2, 3)
+    assert not control_threads()
+
+
 def test_a_job_without_a_controller_has_no_decisions():
     with started(parallelism=2) as job:
         assert (job.decisions, job.loads) == ([], [])

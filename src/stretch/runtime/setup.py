@@ -58,8 +58,6 @@ def setup(
             why=f"the engines are {', '.join(map(repr, get_args(EngineName)))}",
             do="pass one of them, or leave it out",
         )
-    chosen = _elastic_of(parallelism, engine, operator.name)
-    parallelism, pool = parallelism_of(parallelism, max_parallelism)
     if upstream is not None:
         given = {
             "inputs": inputs is not None,
@@ -71,8 +69,10 @@ def setup(
             "seed": seed != 0,
             "clock": clock is not wall_clock.monotonic,
         }
-        return _chain(operator, upstream, parallelism, pool, resolution, [name for name in given if given[name]])
-    counts = _source_counts(sources, operator)
+        strangers = [name for name in given if given[name]]
+        return _chain(operator, upstream, parallelism, max_parallelism, resolution, strangers)
+    running, pool = parallelism_of(parallelism, max_parallelism)
+    chosen, counts = _elastic_of(parallelism, engine, operator.name), _source_counts(sources, operator)
     idle_seconds = None if idle is None else seconds_of(idle)
 
     def start(schemas: Sequence[Schema]) -> Engine:
@@ -80,9 +80,9 @@ def setup(
         streams = [stream for stream, count in zip(plan.streams, counts, strict=True) for _ in range(count)]
         disorder = disorder_of(watermark, plan)
         if engine in ("reference", "shared-nothing"):
-            return make_engine(engine, plan, streams, parallelism, pool, disorder, idle_seconds, seed, clock)
+            return make_engine(engine, plan, streams, running, pool, disorder, idle_seconds, seed, clock)
         make = CompiledEngine if engine == "compiled" else make_python_engine
-        return make(plan, streams, parallelism, pool, disorder, idle_seconds, clock)
+        return make(plan, streams, running, pool, disorder, idle_seconds, clock)
 
     declared = [stream.schema for stream in (operator.inputs if inputs is None else as_inputs(inputs))]
     known = [schema for schema in declared if schema is not None]
@@ -112,8 +112,8 @@ def _elastic_of(parallelism: int | Elastic, engine: EngineName, name: str) -> El
 def _chain(
     operator: AnyOperator,
     upstream: Job,
-    parallelism: int,
-    pool: int,
+    parallelism: int | Elastic,
+    max_parallelism: int | None,
     resolution: str | int | None,
     given: Sequence[str],
 ) -> Job:
@@ -136,13 +136,16 @@ def _chain(
             why="the shared-nothing baseline hands its results to one reader",
             do="set up the upstream job with another engine",
         )
+    running, pool = parallelism_of(parallelism, max_parallelism)
     result = before.plan.result_schema()
     plan = make_plan(operator, [result], result.names[0], resolution)
-    if isinstance(before, PythonEngine):
-        return Job(_never, chain_python_engine(before, plan, parallelism, pool), upstream)
     if isinstance(before, CompiledEngine):
-        return Job(_never, CompiledEngine.behind(before, plan, parallelism, pool), upstream)
-    return Job(_never, chain_engine(before, plan, parallelism, pool), upstream)
+        chosen = _elastic_of(parallelism, "compiled", operator.name)
+        return Job(_never, CompiledEngine.behind(before, plan, running, pool), upstream, chosen)
+    _elastic_of(parallelism, "python" if isinstance(before, PythonEngine) else "reference", operator.name)
+    if isinstance(before, PythonEngine):
+        return Job(_never, chain_python_engine(before, plan, running, pool), upstream)
+    return Job(_never, chain_engine(before, plan, running, pool), upstream)
 
 
 def _never(schema: Schema | None) -> Engine:
