@@ -186,18 +186,23 @@ def _change(queries: dict[str, Any], threads: int, stress: Emphasis) -> None:
 
 
 def _show_results(spark: Any, folder: Path, stress: Emphasis) -> None:
-    for name, about in (("hashtags", "The longest tweets"), ("pairs", "The pairs of words in most tweets")):
+    for name, about in (
+        ("hashtags", "The hashtags of most tweets, and the length of the longest"),
+        ("pairs", "The pairs of words in most tweets"),
+    ):
         results = spark.read.parquet(str(folder / name)).toArrow()
         print(
-            "\n" + stress(about) + f", top {ROWS_PER_WINDOW} of each complete window, of {results.num_rows:,} results\n"
+            "\n"
+            + stress(about)
+            + f"\n\n  The first {ROWS_PER_WINDOW} of each complete window, of {results.num_rows:,} results:\n"
         )
         print(_indented(_hashtag_table(results) if name == "hashtags" else _pair_table(results)))
 
 
 def _hashtag_table(results: pa.Table) -> str:
-    rows = [(row["ts"], -row["longest"], f"#{row['hashtag']}", row["tweets"]) for row in _rows(results)]
-    lines = [(window, tag, -chars, many) for window, (_, chars, tag, many) in _top(rows)]
-    return table(["window", "hashtag", "longest", "tweets"], lines)
+    rows = [(row["ts"], -row["tweets"], f"#{row['hashtag']}", row["longest"]) for row in _rows(results)]
+    lines = [(window, tag, -many, chars) for window, (_, many, tag, chars) in _top(rows)]
+    return table(["window", "hashtag", "tweets", "longest"], lines)
 
 
 def _pair_table(results: pa.Table) -> str:
