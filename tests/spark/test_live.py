@@ -92,6 +92,7 @@ def test_nobody_without_the_token_is_answered(running, tmp_path):
         run.live.metrics(timeout=0.1)
 
 
+@pytest.mark.slow
 def test_a_controller_runs_beside_the_engine(running):
     always = st.ThresholdController(upper=0.02, target=0.01, lower=0.001, cool_down="0 seconds")
     run = running(parallelism=st.elastic(1, 3, always, interval="20 milliseconds"))

@@ -58,6 +58,7 @@ def test_shards_of_a_stream_agree_on_the_watermark(spark, tmp_path):
     assert copies == [1]  # of two that there could be
 
 
+@pytest.mark.slow
 def test_a_source_that_is_silent_is_not_waited_for(spark, tmp_path):
     rows = [row(1, "a", "one two"), row(2, "b", "five six"), row(75, "b", "four")]
     write(tmp_path / "in", 0, rows[:2])
@@ -137,6 +138,7 @@ def test_two_operators_of_one_name_are_refused(spark, folder, tmp_path):
     assert "two operators of the query are called 'Aggregate'" in failure_of(start(frame, tmp_path))
 
 
+@pytest.mark.slow
 def test_state_that_does_not_fit_is_refused(spark, folder, tmp_path):
     start(operator().on(read(spark, folder)), tmp_path).awaitTermination()
     write(folder, 3, [row(80, "c", "four")])
@@ -146,6 +148,7 @@ def test_state_that_does_not_fit_is_refused(spark, folder, tmp_path):
     assert "another name or number of shards" in failure_of(start(more, tmp_path))
 
 
+@pytest.mark.slow
 def test_a_new_checkpoint_begins_with_empty_state_even_if_state_is_elsewhere(spark, folder, tmp_path):
     result = operator().on(read(spark, folder), state=str(tmp_path / "state"))
     run_all(result, tmp_path / "first")
