@@ -17,19 +17,20 @@ from stretch.windows.spec import sliding
 
 
 @cache
-def _compiled(match, schemas):
+def compiled(match, schemas):
+    """Return the bound predicate, the streams, the layouts and the scans, once per process."""
     parsed = [parse_schema(f"ts long, {text}", "test") for text in schemas]
     plan = make_plan(Join(match=match, window=sliding(100), inputs=list(parsed)), parsed)
     layouts = (Layout(), Layout())
     bound = plan.operator.pairing.match
-    return bound, layouts, make_scan(bound, plan.streams, layouts, "test")
+    return bound, plan.streams, layouts, make_scan(bound, plan.streams, layouts, "test")
 
 
 class Sides:
     """Two inputs in rings of `capacity` rows: `values[side][name]` by row number, from `first[side]` on."""
 
     def __init__(self, match, schemas, values, *, capacity, first=(0, 0)):
-        self.match, self.layouts, self.scans = _compiled(match, schemas)
+        self.match, _, self.layouts, self.scans = compiled(match, schemas)
         self.values, self.first, self.capacity = values, first, capacity
         self.inputs = tuple(self._columns(side) for side in (0, 1))
 

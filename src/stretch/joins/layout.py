@@ -24,19 +24,21 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stretch.native import Cells, kernel
+from stretch.native.memory import address_of
 
 OK: Final = 0
 FULL: Final = -1  # no room for another hit: take them, and call again
 
 TILE: Final = 16  # probes that go over a block together
 BLOCK: Final = 2048  # rows: two columns of 4 bytes take a third of a first-level cache
+WORD: Final = 64  # rows whose marks are looked at together
 BANDS_MAX: Final = 8
 
 # Cells of a task. IS_DENSE: a tile had more hits than there is room for, so probes go one by one.
 MASK, PROBE_FIRST, PROBE_LAST, RANGES, NEXT_PROBE, NEXT_ROW, IS_DENSE, COMPARISONS, TASK_CELLS = range(9)
 
-# Cells of hits.
-COUNT, HITS_CELLS = range(2)
+# Cells of hits. MARKS_AT: the address of `marks`.
+COUNT, MARKS_AT, HITS_CELLS = range(3)
 
 FROM_THE_START: Final = -(1 << 62)  # a NEXT_ROW before every row
 
@@ -64,8 +66,7 @@ class Hits(NamedTuple):
     starts: Cells
     ints: Any  # (TILE, 2 * BANDS_MAX): what bands are compared with, where columns are ints
     floats: Any  # the same, where they are floats
-    mask: Any  # one byte per row of a block: not 0 where it may match
-    words: Any  # the same memory, eight rows at a time
+    marks: Any  # one byte per row of a block: not 0 where it may match
 
 
 def make_task(probes: int, ranges: int, capacity: int) -> Task:
@@ -77,12 +78,12 @@ def make_task(probes: int, ranges: int, capacity: int) -> Task:
 
 def make_hits(capacity: int) -> Hits:
     """Reserve room for so many pairs."""
-    words = np.zeros(BLOCK // 8 + 1, np.int64)
     cells, lows, highs = (np.zeros(size, np.int64) for size in (HITS_CELLS, TILE, TILE))
     probes, rows, found_probes, found_rows = (np.zeros(capacity, np.int64) for _ in range(4))
     ints, floats = np.zeros((TILE, 2 * BANDS_MAX), np.int64), np.zeros((TILE, 2 * BANDS_MAX), np.float64)
-    starts, mask = np.zeros(TILE + 1, np.int64), words.view(np.uint8)
-    return Hits(cells, probes, rows, found_probes, found_rows, lows, highs, starts, ints, floats, mask, words)
+    starts, marks = np.zeros(TILE + 1, np.int64), np.zeros(BLOCK + WORD, np.uint8)
+    cells[MARKS_AT] = address_of(marks)
+    return Hits(cells, probes, rows, found_probes, found_rows, lows, highs, starts, ints, floats, marks)
 
 
 @kernel

@@ -35,7 +35,7 @@ def compile_matches(
     match: Match | None, streams: Sequence[Stream], layouts: Sequence[Layout], operator: str
 ) -> Matches:
     """Compile a predicate bound to the columns of both inputs; None holds for every pair."""
-    joined = Matches((_nothing, _nothing), _always)
+    joined = Matches((nothing, nothing), _always)
     for part in reversed(parts_of(match)):
         compile_part = _compile_band if isinstance(part, Band) else _compile_function
         joined = _both(compile_part(part, streams, layouts, operator), joined)
@@ -79,7 +79,8 @@ def parts_of(match: Match | None) -> tuple[Match, ...]:
 
 
 @specialised(inline=True)
-def _nothing(inputs, place):  # type: ignore[no-untyped-def]
+def nothing(inputs, place):  # type: ignore[no-untyped-def]
+    """Load nothing."""
     return ()
 
 

@@ -27,24 +27,31 @@ from stretch.operator.bands import Band
 from stretch.operator.columns import Layout
 from stretch.operator.plan import Stream
 
-_SLACK: Final = 2.0**-50  # four roundings of a double
+SLACK: Final = 2.0**-50  # four roundings of a double
 _INT_LIMIT: Final = 1 << 62
 
 
 class Near(NamedTuple):
     """The bands of a join for rows of one input as the other's probes see them.
 
-    `prepare(inputs, ints, floats, probe)` notes what a probe's bands are compared with, and is false if no row can
-    match; `passes(inputs, ints, floats, row)` compares a row. Both take places, and one line of each array.
+    `prepare(inputs, ints, floats, probe)` notes in one line of each array what a probe is compared with, and is
+    false if no row can match. `load(ints, floats)` gets it back, in the types of the columns, for `passes(inputs,
+    bounds, row)`, which compares a row. Probe and row are places.
     """
 
     prepare: Callable[..., bool]
+    load: Callable[..., Any]
     passes: Callable[..., bool]
 
 
-def compile_near(bands: Sequence[Band], side: int, streams: Sequence[Stream], layouts: Sequence[Layout]) -> Near:
-    """Compile bands for probes of the input `side`."""
-    prepare, passes = _is_possible, _passes_always
+def compile_near(
+    bands: Sequence[Band], side: int, streams: Sequence[Stream], layouts: Sequence[Layout], *, is_copied: bool = False
+) -> Near:
+    """Compile bands for probes of the input `side`.
+
+    With `is_copied`, `passes` finds column k of the rows in `inputs[k]`, for band k.
+    """
+    near = Near(_is_possible, _load_nothing, _passes_always)
     for slot in reversed(range(len(bands))):
         band = bands[slot]
         names = (band.left, band.right)
@@ -54,8 +61,25 @@ def compile_near(bands: Sequence[Band], side: int, streams: Sequence[Stream], la
         below, above = (-band.below, band.above) if side == 0 else (-band.above, band.below)
         is_exact = dtype.kind == "i" and not streams[side].schema[names[side]].is_float
         make = _int_band if dtype.kind == "i" else _float_band
-        prepare, passes = make(stored.index, position, dtype, value, below, above, is_exact, slot, prepare, passes)
-    return Near(prepare, passes)
+        value_of = _copied(slot) if is_copied else _stored(stored.index, position)
+        near = make(value_of, dtype, value, below, above, is_exact, slot, near)
+    return near
+
+
+def _stored(source: int, position: int) -> Callable[[Any, int], Any]:
+    @specialised(inline=True)
+    def value(inputs, row):  # type: ignore[no-untyped-def]
+        return inputs[source][position][row]
+
+    return value
+
+
+def _copied(slot: int) -> Callable[[Any, int], Any]:
+    @specialised(inline=True)
+    def value(columns, row):  # type: ignore[no-untyped-def]
+        return columns[slot][row]
+
+    return value
 
 
 @specialised(inline=True)
@@ -64,19 +88,24 @@ def _is_possible(inputs, ints, floats, probe):  # type: ignore[no-untyped-def]
 
 
 @specialised(inline=True)
-def _passes_always(inputs, ints, floats, row):  # type: ignore[no-untyped-def]
+def _load_nothing(ints, floats):  # type: ignore[no-untyped-def]
+    return ()
+
+
+@specialised(inline=True)
+def _passes_always(inputs, bounds, row):  # type: ignore[no-untyped-def]
     return True
 
 
 def _int_band(
-    source: int, position: int, dtype: Any, value: Any, below: Any, above: Any, is_exact: bool, slot: int,
-    following: Any, also: Any,
-) -> tuple[Any, Any]:  # fmt: skip
+    row_value: Any, dtype: Any, value: Any, below: Any, above: Any, is_exact: bool, slot: int, others: Near
+) -> Near:
     """Make prepare and passes for a column of ints; `slot` is where the interval's low end and width stand."""
     lane = np.int64 if dtype.itemsize == 8 else np.int32
     unsigned = np.uint64 if dtype.itemsize == 8 else np.uint32
     least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
     at, beside = 2 * slot, 2 * slot + 1
+    following, load_others, also = others
     floor = int(max(-_INT_LIMIT, np.floor(below)))
     ceiling = int(min(_INT_LIMIT, np.ceil(above)))
 
@@ -95,7 +124,7 @@ def _int_band(
     @specialised(inline=True)
     def prepare_rounded(inputs, ints, floats, probe):  # type: ignore[no-untyped-def]
         middle = value(inputs, probe)
-        slack = (abs(middle) + max(abs(below), abs(above))) * _SLACK
+        slack = (abs(middle) + max(abs(below), abs(above))) * SLACK
         low, high = np.floor(middle + below - slack), np.ceil(middle + above + slack)
         if not (low <= most and high >= least):
             return False
@@ -106,33 +135,40 @@ def _int_band(
         return first <= last and following(inputs, ints, floats, probe)
 
     @specialised(inline=True)
-    def passes(inputs, ints, floats, row):  # type: ignore[no-untyped-def]
-        distance = unsigned(lane(inputs[source][position][row]) - lane(ints[at]))
-        return (distance <= unsigned(ints[beside])) & also(inputs, ints, floats, row)
+    def load(ints, floats):  # type: ignore[no-untyped-def]
+        return (lane(ints[at]), unsigned(ints[beside]), load_others(ints, floats))
 
-    return prepare_exact if is_exact else prepare_rounded, passes
+    @specialised(inline=True)
+    def passes(inputs, bounds, row):  # type: ignore[no-untyped-def]
+        distance = unsigned(lane(row_value(inputs, row)) - bounds[0])
+        return (distance <= bounds[1]) & also(inputs, bounds[2], row)
+
+    return Near(prepare_exact if is_exact else prepare_rounded, load, passes)
 
 
 def _float_band(
-    source: int, position: int, dtype: Any, value: Any, below: Any, above: Any, is_exact: bool, slot: int,
-    following: Any, also: Any,
-) -> tuple[Any, Any]:  # fmt: skip
+    row_value: Any, dtype: Any, value: Any, below: Any, above: Any, is_exact: bool, slot: int, others: Near
+) -> Near:
     """Make prepare and passes for a column of floats; `slot` is where the interval's middle and reach stand."""
     lane, (at, beside) = dtype.type, (2 * slot, 2 * slot + 1)
+    following, load_others, also = others
     del is_exact
 
     @specialised(inline=True)
     def prepare(inputs, ints, floats, probe):  # type: ignore[no-untyped-def]
         center = np.float64(value(inputs, probe))
-        slack = (abs(center) + max(abs(below), abs(above))) * _SLACK
+        slack = (abs(center) + max(abs(below), abs(above))) * SLACK
         low, high = center + below - slack, center + above + slack
         middle = np.float64(lane(0.5 * low + 0.5 * high))
-        floats[at], floats[beside] = middle, max(high - middle, middle - low) * (1 + _SLACK)
+        floats[at], floats[beside] = middle, max(high - middle, middle - low) * (1 + SLACK)
         return following(inputs, ints, floats, probe)
 
     @specialised(inline=True)
-    def passes(inputs, ints, floats, row):  # type: ignore[no-untyped-def]
-        distance = abs(inputs[source][position][row] - lane(floats[at]))
-        return (distance <= lane(floats[beside])) & also(inputs, ints, floats, row)
+    def load(ints, floats):  # type: ignore[no-untyped-def]
+        return (lane(floats[at]), lane(floats[beside]), load_others(ints, floats))
 
-    return prepare, passes
+    @specialised(inline=True)
+    def passes(inputs, bounds, row):  # type: ignore[no-untyped-def]
+        return (abs(row_value(inputs, row) - bounds[0]) <= bounds[1]) & also(inputs, bounds[2], row)
+
+    return Near(prepare, load, passes)

@@ -29,6 +29,7 @@ from stretch.joins.layout import (
     FROM_THE_START,
     FULL,
     IS_DENSE,
+    MARKS_AT,
     MASK,
     NEXT_PROBE,
     NEXT_ROW,
@@ -37,10 +38,12 @@ from stretch.joins.layout import (
     PROBE_LAST,
     RANGES,
     TILE,
+    WORD,
     Hits,
 )
-from stretch.joins.match import Matches, bands_of, compile_matches
+from stretch.joins.match import Matches, bands_of, compile_matches, nothing
 from stretch.joins.near import Near, compile_near
+from stretch.native.bits import first_bit, first_bits, nonzero_bytes
 from stretch.native.jit import kernel, specialised
 from stretch.operator.bands import Band, Match
 from stretch.operator.columns import Layout
@@ -58,7 +61,7 @@ def make_scan(
     """
     matches = compile_matches(match, streams, layouts, operator)
     bands = bands_of(match, streams)
-    left, right = (_make_scan(_test(matches, bands, side, streams, layouts)) for side in (0, 1))
+    left, right = (_make_scan(make_test(matches, bands, side, streams, layouts)) for side in (0, 1))
     return left, right
 
 
@@ -72,9 +75,10 @@ class Test(NamedTuple):
     has_bands: bool
 
 
-def _test(
+def make_test(
     matches: Matches, bands: Sequence[Band], side: int, streams: Sequence[Stream], layouts: Sequence[Layout]
 ) -> Test:
+    """Turn a predicate to probes of the input `side`."""
     holds = matches.holds
 
     @specialised(inline=True)
@@ -88,29 +92,32 @@ def _test(
 
 def make_count(test: Test) -> tuple[Callable[..., int], Callable[..., None]]:
     """Compile the two loops over a block: how many rows may match a probe, and which."""
-    load_probe, load_row, holds, near, has_bands = test
-    passes = near.passes
+    _, load_row, holds, near, has_bands = test
+    passes, load_bounds = near.passes, near.load
+    load_probe = nothing if has_bands else test.load_probe
 
     @specialised(inline=True)
-    def may_match(inputs, ints, floats, values, row):  # type: ignore[no-untyped-def]
-        return passes(inputs, ints, floats, row) if has_bands else holds(values, load_row(inputs, row))
+    def load(inputs, ints, floats, probe):  # type: ignore[no-untyped-def]
+        return load_bounds(ints, floats) if has_bands else load_probe(inputs, probe)
 
-    @specialised
+    @specialised(inline=True)
+    def may_match(inputs, values, row):  # type: ignore[no-untyped-def]
+        return passes(inputs, values, row) if has_bands else holds(values, load_row(inputs, row))
+
+    @specialised(inline=True)
     def count_rows(inputs, ints, floats, probe, first, rows):  # type: ignore[no-untyped-def]
         """Count which of the rows at places [first, first + rows) may match."""
-        values, count, start = load_probe(inputs, probe), np.int32(0), np.uint64(first)
+        values, count, start = load(inputs, ints, floats, probe), np.int32(0), np.uint64(first)
         for j in range(np.uint32(0), np.uint32(rows)):
-            count = np.int32(count + np.int32(may_match(inputs, ints, floats, values, start + np.uint64(j))))
+            count = np.int32(count + np.int32(may_match(inputs, values, start + np.uint64(j))))
         return np.int64(count)
 
-    @specialised
-    def mark_rows(inputs, ints, floats, probe, first, rows, mask):  # type: ignore[no-untyped-def]
-        """Set a byte for each of these rows, and enough behind them to end a word."""
-        values, start = load_probe(inputs, probe), np.uint64(first)
+    @specialised(inline=True)
+    def mark_rows(inputs, ints, floats, probe, first, rows, marks):  # type: ignore[no-untyped-def]
+        """Set a byte for each of these rows."""
+        values, start = load(inputs, ints, floats, probe), np.uint64(first)
         for j in range(np.uint32(0), np.uint32(rows)):
-            mask[j] = np.uint8(may_match(inputs, ints, floats, values, start + np.uint64(j)))
-        for j in range(8):
-            mask[rows + j] = 0
+            marks[j] = np.uint8(may_match(inputs, values, start + np.uint64(j)))
 
     return count_rows, mark_rows
 
@@ -125,13 +132,14 @@ def _make_collect(test: Test, mark_rows: Callable[..., None]) -> Callable[..., i
 
         If there is no room for all: the first row that is not noted, as `-1 - rows before it`.
         """
-        mark_rows(inputs, hits.ints[number], hits.floats[number], probe, place, rows, hits.mask)
+        mark_rows(inputs, hits.ints[number], hits.floats[number], probe, place, rows, hits.marks)
         values = load_probe(inputs, probe)
-        for word in range((rows + 7) >> 3):
-            if hits.words[word] == 0:
-                continue
-            for j in range(8 * word, 8 * word + 8):
-                if hits.mask[j] == 0 or (has_bands and not holds(values, load_row(inputs, np.uint64(place + j)))):
+        for start in range(0, rows, WORD):
+            bits = nonzero_bytes(hits.cells[MARKS_AT] + start) & first_bits(rows - start)
+            while bits != 0:
+                j = start + first_bit(bits)
+                bits &= bits - 1
+                if has_bands and not holds(values, load_row(inputs, np.uint64(place + j))):
                     continue
                 if found == room:
                     return -1 - j
