@@ -31,7 +31,7 @@ FULL: Final = -1  # no room for another hit: take them, and call again
 
 TILE: Final = 16  # probes that go over a block together
 BLOCK: Final = 2048  # rows: two columns of 4 bytes take a third of a first-level cache
-WORD: Final = 64  # rows whose marks are looked at together
+WORD: Final = 16  # rows whose marks are looked at together
 BANDS_MAX: Final = 8
 
 # Cells of a task. IS_DENSE: a tile had more hits than there is room for, so probes go one by one.

@@ -1,11 +1,13 @@
-"""Stripes: the rows of one input, put together by the value of one column, in the order in which they came.
+"""Stripes: the rows of one input, put together by the value of a column or two, in the order in which they came.
 
 What
     A *stripe* holds the rows whose column lies in one interval of fixed width, as wide as the band that is looked up,
-    so that a probe's rows are in two stripes that lie side by side, rarely three. Stripe s is kept in *slot*
-    `s & (SLOTS - 1)`, together with others that are far away. A slot is a list of chunks, and a chunk has CHUNK rows
-    at places [chunk * CHUNK, ...) of `numbers` (of rows) and of each column. Slots that lie side by side are in one
-    key group (`group_of`), so that a probe's rows are mostly with one owner.
+    so that a probe's rows are in two stripes that lie side by side, rarely three. Where there is a second band, a
+    stripe is cut across by a second column, into pieces ACROSS times as wide as that band. A piece is kept in a *slot*
+    (`slot_of`), together with others that are far away. A slot is a list of chunks, all but the last one full, and a
+    chunk has CHUNK rows at places [chunk * CHUNK, ...) of `numbers` (of rows) and of each column. Slots that lie side
+    by side are in one key group (`group_of`), so that a probe's rows are mostly with one owner. What a look-up costs
+    is memory that no cache holds, so it shall touch few lines, and those of a chunk side by side.
 
 Invariants
     T1  A slot's row numbers grow along its chunks.
@@ -36,8 +38,12 @@ from stretch.native import Cells, compare_exchange, kernel, load_acquire
 
 SLOT_BITS: Final = 12
 SLOTS: Final = 1 << SLOT_BITS
-CHUNK: Final = 256
+CHUNK: Final = 64  # four vectors, and four cache lines, of 32-bit values
+ACROSS: Final = 64
+NEIGHBOURS: Final = 4  # stripes, and pieces of them, side by side of which no two share a slot
+_STEP: Final = 1031  # between slots of pieces side by side
 NO_CHUNK: Final = -1
+HEAD, TAIL, FILLED, SLOT_FIELDS = 0, 1, 2, 4  # of a slot: its first and last chunk, and the rows of the last
 FREE: Final = 0  # a cell: changes << 32 | first free chunk + 1
 CHUNK_BITS: Final = (1 << 32) - 1
 
@@ -46,10 +52,8 @@ class Stripes(NamedTuple):
     """The stored rows of one input; see the module header."""
 
     cells: Cells
-    heads: Cells  # by slot: the first chunk, or NO_CHUNK
-    tails: Cells
+    slots: Cells  # SLOT_FIELDS for each
     following: Cells  # by chunk: the next one of its slot, or of the free list
-    counts: Cells  # by chunk: its rows
     numbers: Cells  # by place
     columns: tuple[Any, ...]  # by place
 
@@ -59,14 +63,20 @@ def make_stripes(dtypes: Sequence[Any], capacity: int) -> Stripes:
     chunks = capacity // CHUNK + 2 * SLOTS  # each slot may have a chunk that begins, and one that ends
 
     def build(arena: Arena) -> Stripes:
-        slots = [arena.array(size) for size in (1, SLOTS, SLOTS, chunks, chunks, chunks * CHUNK)]
-        return Stripes(*slots, columns=tuple(arena.array(chunks * CHUNK, dtype) for dtype in dtypes))  # type: ignore[misc]
+        cells, slots, following, numbers = map(arena.array, (1, SLOTS * SLOT_FIELDS, chunks, chunks * CHUNK))
+        return Stripes(cells, slots, following, numbers, tuple(arena.array(chunks * CHUNK, each) for each in dtypes))
 
     stripes = allocate(build)
-    stripes.heads[:] = stripes.tails[:] = NO_CHUNK
+    stripes.slots[HEAD::SLOT_FIELDS] = stripes.slots[TAIL::SLOT_FIELDS] = NO_CHUNK
     stripes.following[:-1], stripes.following[-1] = np.arange(1, chunks), NO_CHUNK
     stripes.cells[FREE] = 1
     return stripes
+
+
+@kernel(inline=True)
+def slot_of(stripe: int, piece: int) -> int:
+    """Return the slot of a piece of a stripe."""
+    return (stripe + _STEP * piece) & (SLOTS - 1)
 
 
 @kernel(inline=True)
@@ -88,7 +98,6 @@ def take_chunk(stripes: Stripes) -> int:
         after = ((head >> 32) + 1) << 32 | (stripes.following[chunk] + 1)
         if compare_exchange(stripes.cells, FREE, head, after):  # pairs with itself
             stripes.following[chunk] = NO_CHUNK
-            stripes.counts[chunk] = 0
             return chunk
 
 
@@ -105,14 +114,18 @@ def give_chunk(stripes: Stripes, chunk: int) -> None:
 @kernel
 def drop_expired(stripes: Stripes, slot: int, expired: int) -> None:
     """Give back the first chunks of a slot while all their rows are before `expired`."""
-    chunk = stripes.heads[slot]
-    while chunk != NO_CHUNK and stripes.numbers[chunk * CHUNK + stripes.counts[chunk] - 1] < expired:
+    at = slot * SLOT_FIELDS
+    chunk, tail = stripes.slots[at + HEAD], stripes.slots[at + TAIL]
+    while chunk != NO_CHUNK:
+        rows = stripes.slots[at + FILLED] if chunk == tail else CHUNK
+        if stripes.numbers[chunk * CHUNK + rows - 1] >= expired:
+            break
         following = stripes.following[chunk]
         give_chunk(stripes, chunk)
         chunk = following
-    stripes.heads[slot] = chunk
+    stripes.slots[at + HEAD] = chunk
     if chunk == NO_CHUNK:
-        stripes.tails[slot] = NO_CHUNK
+        stripes.slots[at + TAIL] = NO_CHUNK
 
 
 @kernel
@@ -126,21 +139,21 @@ def sweep(stripes: Stripes, expired: int, mapping: Cells, worker: int) -> None:
 @kernel
 def place_for(stripes: Stripes, slot: int, number: int, expired: int) -> int:
     """Append a row to a slot and return its place, NO_CHUNK if there is none; the caller sets its columns."""
-    chunk = stripes.tails[slot]
-    if chunk == NO_CHUNK or stripes.counts[chunk] == CHUNK:
+    at = slot * SLOT_FIELDS
+    if stripes.slots[at + TAIL] == NO_CHUNK or stripes.slots[at + FILLED] == CHUNK:
         drop_expired(stripes, slot, expired)
         fresh = take_chunk(stripes)
         if fresh == NO_CHUNK:
             return NO_CHUNK
-        chunk = stripes.tails[slot]
-        if chunk == NO_CHUNK:
-            stripes.heads[slot] = fresh
+        tail = stripes.slots[at + TAIL]
+        if tail == NO_CHUNK:
+            stripes.slots[at + HEAD] = fresh
         else:
-            stripes.following[chunk] = fresh
-        stripes.tails[slot] = chunk = fresh
-    place = chunk * CHUNK + stripes.counts[chunk]
+            stripes.following[tail] = fresh
+        stripes.slots[at + TAIL], stripes.slots[at + FILLED] = fresh, 0
+    place = stripes.slots[at + TAIL] * CHUNK + stripes.slots[at + FILLED]
     stripes.numbers[place] = number
-    stripes.counts[chunk] += 1
+    stripes.slots[at + FILLED] += 1
     return place
 
 

@@ -1,6 +1,6 @@
-"""Bits: which of 64 bytes are set, and where the first one of a word is.
+"""Bits: which of 16 bytes are set, and where the first one of a word is.
 
-Compiled, each is one or two instructions where the machine has wide vectors, which no loop over bytes becomes. Twins in
+Compiled, each is one or two instructions which no loop over bytes becomes. Twins in
 Python do the same (see `memory`, M2, M3).
 """
 
@@ -17,10 +17,9 @@ from stretch.native.jit import compiled_form_of, instruction, kernel
 
 
 def nonzero_bytes(address: int) -> int:
-    """Return the 64 bytes at an address as bits, 1 where a byte is not 0, the first byte lowest; signed."""
-    block = (ctypes.c_uint8 * 64).from_address(int(address))
-    bits = sum(1 << k for k in range(64) if block[k])
-    return bits - (bits >> 63 << 64)
+    """Return the 16 bytes at an address as bits, 1 where a byte is not 0, the first byte lowest."""
+    block = (ctypes.c_uint8 * 16).from_address(int(address))
+    return sum(1 << k for k in range(16) if block[k])
 
 
 def first_bit(word: int) -> int:
@@ -37,10 +36,11 @@ def first_bits(count: int) -> int:
 @instruction
 def _nonzero_instruction(_typing: Any, address: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        vector = ir.VectorType(ir.IntType(8), 64)
+        vector = ir.VectorType(ir.IntType(8), 16)
         value = builder.load(builder.inttoptr(arguments[0], vector.as_pointer()), align=1)
-        zero = ir.Constant(vector, [ir.Constant(ir.IntType(8), 0)] * 64)
-        return builder.bitcast(builder.icmp_unsigned("!=", value, zero), ir.IntType(64))
+        zero = ir.Constant(vector, [ir.Constant(ir.IntType(8), 0)] * 16)
+        bits = builder.bitcast(builder.icmp_unsigned("!=", value, zero), ir.IntType(16))
+        return builder.zext(bits, ir.IntType(64))
 
     return types.int64(types.int64), generate
 
