@@ -11,6 +11,8 @@ from stretch.operator.columns import Form
 from tests.joins.streams import Sides, compiled
 from tests.joins.test_scan import paper_values
 
+pytestmark = pytest.mark.timeout(600)  # compiling takes long where many want the processor
+
 SCHEMAS = ("x int, y float", "a int, b float, c double, d boolean")
 MATCH = st.band("x", "a", 10) & st.band("y", "b", 10)
 

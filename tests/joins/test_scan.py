@@ -9,6 +9,8 @@ import stretch as st
 from tests.joins.assembly import has_wide_vectors, vector_loops
 from tests.joins.streams import Sides
 
+pytestmark = pytest.mark.timeout(600)  # compiling takes long where many want the processor
+
 PAPER = ("x int, y float", "a int, b float, c double, d boolean")
 
 

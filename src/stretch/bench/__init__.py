@@ -14,6 +14,7 @@ NAMES = (
     "forward",
     "reconfigure",
     "memory",
+    "join",
     "fit",
     "q1",
     "q2",

@@ -107,7 +107,7 @@ def _measure_window(
     late: Rates = {}
     wrong = 0
     for name in (GENERIC, BANDS):
-        with _Runner(join_of(name, window), streams, window, max(size.parallelisms), engine) as runner:
+        with Runner(join_of(name, window), streams, window, max(size.parallelisms), engine) as runner:
             for repetition in range(1, size.repetitions + 1):
                 for parallelism in size.parallelisms:
                     runner.resize(parallelism)
@@ -188,7 +188,7 @@ def _report(report: Report, window: int, rates: Rates, late: Rates, wrong: int) 
     return best
 
 
-class _Runner:
+class Runner:
     """A job whose windows are full, and that goes on from measurement to measurement; use it in a `with` statement."""
 
     def __init__(self, join: Join, streams: Streams, window: int, pool: int, engine: EngineName) -> None:
@@ -265,7 +265,7 @@ class _Runner:
             with self._turn:
                 self._job.watermark(int(self._streams.times[self.done - 1]) + 1, source)
 
-    def __enter__(self) -> _Runner:
+    def __enter__(self) -> Runner:
         return self
 
     def __exit__(
