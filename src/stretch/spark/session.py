@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stretch.errors import DefinitionError
 from stretch.spark import java
 
 if TYPE_CHECKING:
@@ -22,7 +23,14 @@ def local_session(master: str = "local[*]", *, log: Path | None = None, **settin
     `spark__sql__shuffle__partitions="2"`.
     """
     java.prepare()
-    from pyspark.sql import SparkSession
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as problem:
+        raise DefinitionError(
+            "Spark is not installed",
+            why=str(problem),
+            do="pip install 'stretch[spark]'; stretch doctor says what else is missing",
+        ) from problem
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # Spark's default is whatever `python3` is
     builder = SparkSession.builder.master(master).appName("stretch")
