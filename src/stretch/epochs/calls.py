@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+import stretch.epochs.batches as batches
+import stretch.epochs.kernels as kernels
+import stretch.epochs.measures as measures
 from stretch.buffer import ready_log_kernels as log_kernels
 from stretch.buffer.ready_log import ReadyLog, Source
 from stretch.buffer.rows import Column
-from stretch.epochs import batches, kernels, measures
 from stretch.epochs.layout import make_epochs
 from stretch.native.outline import outlined, view_loader
 

@@ -97,5 +97,5 @@ def not_compiled(operator: str, what: str, why: str) -> DefinitionError:
     return DefinitionError(
         f"{operator}: {what} cannot be compiled",
         why=why,
-        do='pass engine="reference" to stretch.setup, which runs everything, slowly',
+        do='pass engine="python" to stretch.setup, which runs any function as it is, on threads',
     )

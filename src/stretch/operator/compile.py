@@ -156,7 +156,7 @@ def compile_keys(function: Callable[..., Any], view: TupleView, operator: str) -
             f"{operator}: keys makes {key}",
             where=where_of(function),
             why="compiled keys are an int, a text column's value, or a pair of either",
-            do='yield such keys, or pass engine="reference" to stretch.setup',
+            do='yield such keys, or pass engine="python" to stretch.setup',
         )
     kind = kinds[0] if len(parts) == 1 else KEY_ID_PAIR if kinds[0] == KEY_ID else KEY_INT_PAIR
     assert kind is not None
@@ -208,7 +208,7 @@ def compile_update(function: Callable[..., Any], record: Any, view: TupleView, o
             f"{operator}: update makes {made}",
             where=where_of(function),
             why="rows that are made while a window is open cannot be compiled yet",
-            do='report them from output, or pass engine="reference" to stretch.setup',
+            do='report them from output, or pass engine="python" to stretch.setup',
         )
     return compiled
 
@@ -290,6 +290,6 @@ def _return_type(
             f"{operator}: {role} cannot be compiled",
             where=where_of(function),
             why=reason.removeprefix("TypingError: "),
-            do=hint or 'use what Numba compiles (numbers, tuples, loops), or pass engine="reference" to stretch.setup',
+            do=hint or 'use what Numba compiles (numbers, tuples, loops), or pass engine="python" to stretch.setup',
         ) from problem
     return compiled.overloads[signature].signature.return_type

@@ -29,13 +29,16 @@ def longest_tweet(window: Window = HOUR_BY_HALF) -> Operator:
         if len(t.text) > w.chars:
             w.chars = len(t.text)
 
+    def report(w: Any) -> Iterator[Any]:
+        yield w.key, w.chars
+
     return Operator(
         name="longest_tweet",
         window=window,
         keys=_tags_of_text,
         state="chars long",
         update=update,
-        output=_report("chars"),
+        output=report,
         schema="hashtag string, chars long",
     )
 
@@ -88,12 +91,10 @@ def scale_join(window: Window | None = None, *, groups: int = BLOCK_COUNT, print
 def forwarder(instances: int, schema: str = "user string, text string", time: str = "ts long") -> Operator:
     """Forward every tuple of two inputs, once for each instance (Paper: Q2, the cost of sharing and sorting alone)."""
 
-    def keys(t: Any) -> range:
-        del t
+    def keys(_: Any) -> range:
         return range(instances)
 
-    def update(ws: Any, t: Any) -> Iterator[Any]:
-        del ws
+    def update(_: Any, t: Any) -> Iterator[Any]:
         yield t[1:]
 
     stream = input(f"{time}, {schema}")
@@ -140,9 +141,14 @@ def hedge(window: Window | None = None, *, two_sided: bool = False, groups: int 
 
 
 def _counting(name: str, window: Window, keys: KeySpec, key_schema: str, occurrences: bool) -> Operator:
-    def update(w: Any, t: Any) -> None:
-        del t
+    def update(w: Any, _: Any) -> None:
         w.count += 1
+
+    def report(w: Any) -> Iterator[Any]:
+        yield w.key, w.count
+
+    def report_pair(w: Any) -> Iterator[Any]:
+        yield w.key[0], w.key[1], w.count
 
     return Operator(
         name=name,
@@ -150,17 +156,7 @@ def _counting(name: str, window: Window, keys: KeySpec, key_schema: str, occurre
         keys=keys,
         state="count long",
         update=update,
-        output=_report("count"),
+        output=report_pair if isinstance(keys, pairs) else report,
         schema=f"{key_schema}, count long",
         occurrences=occurrences,
     )
-
-
-def _report(field: str) -> Any:
-    """Return an output function that reports the key and one field of the state."""
-
-    def output(w: Any) -> Iterator[Any]:
-        key = w.key if isinstance(w.key, tuple) else (w.key,)
-        yield *key, getattr(w, field)
-
-    return output

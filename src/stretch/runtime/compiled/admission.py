@@ -111,5 +111,5 @@ def _no_nulls(name: str, count: int, where: str) -> InputError:
         f"column {name!r} has {count} null(s)",
         where=where,
         why="compiled functions and keys have no None",
-        do='fill or filter the nulls first, or pass engine="reference" to stretch.setup',
+        do='fill or filter the nulls first, or pass engine="python" to stretch.setup',
     )
