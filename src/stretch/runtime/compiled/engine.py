@@ -34,7 +34,7 @@ from stretch.runtime.compiled.memory import Memory, Place, TableMemory
 from stretch.runtime.compiled.readings import read_metrics
 from stretch.runtime.compiled.results import Results
 from stretch.runtime.compiled.sources import Sources
-from stretch.runtime.compiled.upstream import Doorway, Upstream
+from stretch.runtime.compiled.upstream import Doorway, Upstream, follow_readers
 from stretch.runtime.compiled.workers import Workers
 from stretch.runtime.ingress import Disorder
 from stretch.strings import Dictionary
@@ -266,6 +266,7 @@ class CompiledEngine:
     def _leave_to(self, engine: CompiledEngine, readers: npt.NDArray[np.int64]) -> int:
         """Let the workers of another engine read the results; return where they start."""
         start = self._results.leave_to(readers)
+        follow_readers(self.memory.out)
         self._downstream.append(engine)
         self._family.no_longer_reads(self)
         return start

@@ -107,11 +107,15 @@ class Upstream:
 
 
 def seen_by(out: ReadyLog, stop: Any) -> ReadyLog:
-    """Return the same log for readers with a stop flag of their own; flow control follows their speed from now on."""
+    """Return the same log for readers with a stop flag of their own."""
     log = copy.copy(out)
     log.view = out.view._replace(stop=stop)
-    store_release(out.view.cells, TARGET_NS, TARGET_NS_DEFAULT)  # pairs with the plain load of who looks for room
     return log
+
+
+def follow_readers(out: ReadyLog) -> None:
+    """Let flow control follow the speed of readers from now on: they are workers."""
+    store_release(out.view.cells, TARGET_NS, TARGET_NS_DEFAULT)  # pairs with the plain load of who looks for room
 
 
 def columns_behind(out: ReadyLog, results: tuple[Result, ...], layout: Layout, name: str) -> tuple[Any, ...]:
