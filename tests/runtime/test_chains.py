@@ -11,18 +11,24 @@ from stretch.runtime.compiled import memory
 from tests.runtime.test_stop import A_MILLISECOND, SPINNING, report, wide
 from tests.unit.streams import rows, started, visits
 
+GROUPS = 16  # few, so that this runs uncompiled, too
+
 
 def counting(size):
-    return st.Aggregate(window=st.tumbling(size), keys="user", visits=st.count())
+    return st.Aggregate(window=st.tumbling(size), keys="user", visits=st.count(), groups=GROUPS)
 
 
 def summing(size, advance=None):
     window = st.sliding(size, advance or size)
-    return st.Aggregate(window=window, keys="user", total=st.sum("visits"), latest=st.last("visits"), n=st.count())
+    return st.Aggregate(
+        window=window, keys="user", total=st.sum("visits"), latest=st.last("visits"), n=st.count(), groups=GROUPS
+    )
 
 
 def latest(size):
-    return st.Aggregate(window=st.tumbling(size), keys=None, n=st.count(), who=st.last("user"), most=st.max("total"))
+    return st.Aggregate(
+        window=st.tumbling(size), keys=None, n=st.count(), who=st.last("user"), most=st.max("total"), groups=GROUPS
+    )
 
 
 def play(engine, seed):

@@ -6,7 +6,8 @@ What
     `publish_rows`) and promise with `advance`.
 
 Flow control
-    Pending are the entries that the slowest connected reader has not released, and what the source itself has staged.
+    Pending are the ready entries that the slowest connected reader has not released. What waits for other sources is no
+    work for anybody yet: it may fill its source's staging, so that one thread can feed several sources in turns.
     Rows come in while fewer than the limit are pending: TARGET_NS of work at the pace of the slowest reader, at least
     LIMIT_MIN and at most the capacity. Control entries and bounds come in whatever is pending.
 
@@ -129,7 +130,7 @@ def room_for(view: LogView, source: int) -> int:
     room = view.staged_times.shape[1] - CONTROL_ROOM - own
     if room <= 0 or consumed == load_relaxed(view.sources, base + SHORT_OF_ITEMS):  # its own
         return 0
-    return min(room, _allowed(view) - own)
+    return min(room, _allowed(view))
 
 
 @kernel
@@ -246,7 +247,7 @@ def reserve_rows(view: LogView, source: int, count: int) -> int:
     # Acquire: pairs with the store_release of merging, which has copied what is overwritten now.
     consumed = load_acquire(view.sources, base + CONSUMED)
     own = number - consumed
-    if own + count > view.staged_times.shape[1] - CONTROL_ROOM or _allowed(view) - own <= 0:
+    if own + count > view.staged_times.shape[1] - CONTROL_ROOM or _allowed(view) <= 0:
         return FULL
     if consumed == load_relaxed(view.sources, base + SHORT_OF_ITEMS):  # its own
         return FULL
