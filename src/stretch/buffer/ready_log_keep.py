@@ -93,3 +93,9 @@ def note_if_rows_full(view: LogView) -> None:
     """Say so if what is ready finds no room for its rows, and no reader can make any: time stands still for good."""
     if view.merging[TAIL] == view.merging[HEAD] and room_for_kept(view) == 0:
         store_release(view.cells, ROWS_FULL, 1)  # pairs with the load_acquire of are_rows_full
+
+
+@kernel
+def rows_before(view: LogView, number: int) -> int:
+    """Return how many rows an input has had; nobody merges now."""
+    return int(view.merging[input_at(view.merging, number) + ROW_NEXT])

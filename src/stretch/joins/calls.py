@@ -13,6 +13,7 @@ from stretch.joins.station import (
     COPY_CELLS,
     PLACE_CELLS,
     TILE_CELLS,
+    Alone,
     JoinStation,
     Timing,
     make_handed,
@@ -26,10 +27,11 @@ def _sample() -> JoinStation:
     """Return a station of the type that all have."""
     cells = np.zeros(1, np.int64)
     addresses = (0, 0, 0, 0, 0)
-    state = (np.zeros(PLACE_CELLS, np.int64), np.zeros(TILE_CELLS, np.int64), make_pairs(), make_handed())
+    state = (np.zeros(PLACE_CELLS, np.int64), np.zeros(TILE_CELLS, np.int64), make_pairs(), make_handed(), cells)
     copies = np.zeros((1, COPY_CELLS), np.int64)
-    sides = (make_side(2, cells), make_side(2, cells))
-    return JoinStation(*addresses, *sides, *state, copies, cells, cells, cells, Timing(0, 0, 1, 1, 0))
+    sides = (make_side(2, cells, cells, np.zeros(1, np.uint8)), make_side(2, cells, cells, np.zeros(1, np.uint8)))
+    staging = (copies, cells, cells, cells)
+    return JoinStation(*addresses, *sides, *state, *staging, Timing(0, 0, 1, 1, 0, 0, 0, 0), Alone(cells, *staging))
 
 
 _log_at = view_loader(ReadyLog([[Column("any", np.int64)]], [Source()], 1, capacity=2, staging=2).view)

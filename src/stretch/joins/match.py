@@ -15,7 +15,7 @@ import numpy as np
 from stretch.joins.implied import implied_bands
 from stretch.joins.layout import BANDS_MAX
 from stretch.native.jit import specialised
-from stretch.operator.bands import All, Band, Match, Predicate
+from stretch.operator.bands import All, Band, Match, Predicate, Same
 from stretch.operator.columns import Form, Layout, dtype_of
 from stretch.operator.compile import compile_match, compile_view
 from stretch.operator.fingerprint import names_used
@@ -37,7 +37,7 @@ def compile_matches(
     """Compile a predicate bound to the columns of both inputs; None holds for every pair."""
     joined = Matches((nothing, nothing), _always)
     for part in reversed(parts_of(match)):
-        compile_part = _compile_band if isinstance(part, Band) else _compile_function
+        compile_part = _HOW_TO_COMPILE.get(type(part), _compile_function)
         joined = _both(compile_part(part, streams, layouts, operator), joined)
     return joined
 
@@ -46,7 +46,11 @@ def bands_of(match: Match | None, streams: Sequence[Stream]) -> tuple[Band, ...]
     """Return bands that hold for every pair that matches: those that are declared, and those that functions imply."""
     found: dict[Band, None] = {}
     for part in parts_of(match):
-        found |= dict.fromkeys([part] if isinstance(part, Band) else implied_bands(part, streams))
+        if isinstance(part, Same):
+            if streams[0].schema[part.left].name != "boolean":
+                found[Band(part.left, part.right, 0, 0)] = None
+        else:
+            found |= dict.fromkeys([part] if isinstance(part, Band) else implied_bands(part, streams))
     return tuple(found)[:BANDS_MAX]
 
 
@@ -166,3 +170,33 @@ def _compile_band(band: Any, streams: Sequence[Stream], layouts: Sequence[Layout
         return (-below <= distance) & (distance <= above) & left[1] & right[1]
 
     return Matches((loading(0, band.left), loading(1, band.right)), holds)
+
+
+def _compile_same(same: Any, streams: Sequence[Stream], layouts: Sequence[Layout], operator: str) -> Matches:
+    del operator
+
+    def loading(side: int, name: str) -> Load:
+        value = compile_value(streams[side], layouts[side], name)
+        if streams[side].schema[name].name == "string":  # the id of null is one of its own
+
+            @specialised(inline=True)
+            def load_id(inputs, place):  # type: ignore[no-untyped-def]
+                return (value(inputs, place), True)
+
+            return load_id
+        source, position = side, layouts[side].position(name, Form.VALID, np.uint8)
+
+        @specialised(inline=True)
+        def load(inputs, place):  # type: ignore[no-untyped-def]
+            return (value(inputs, place), inputs[source][position][place] != 0)
+
+        return load
+
+    @specialised(inline=True)
+    def holds(left, right):  # type: ignore[no-untyped-def]
+        return (left[0] == right[0]) & (left[1] == right[1])
+
+    return Matches((loading(0, same.left), loading(1, same.right)), holds)
+
+
+_HOW_TO_COMPILE: dict[type, Callable[..., Matches]] = {Band: _compile_band, Same: _compile_same}

@@ -13,14 +13,17 @@ from stretch.joins.match import compile_time, parts_of
 from stretch.joins.scan import Scan, make_scan
 from stretch.joins.station import Timing
 from stretch.native.jit import specialised
-from stretch.operator.bands import Predicate
+from stretch.operator.bands import All, Match, Predicate, Same
 from stretch.operator.columns import LISTS, Form, Layout, Result, dtype_of, not_compiled
 from stretch.operator.compile import compile_pair_output, compile_view
 from stretch.operator.fingerprint import fingerprint, names_used
+from stretch.operator.keys import KeyColumns
 from stretch.operator.pairing import Pairing
 from stretch.operator.plan import Plan
 from stretch.operator.spec import Operator
 from stretch.operator.steps import make_write_value, write_no_value
+
+NO_COLUMN = -1
 
 TIME = "time"  # the last column that workers write: the time of the result
 
@@ -37,8 +40,13 @@ class JoinProgram:
     """Of each input the column with the times of its rows."""
     scans: tuple[Scan, Scan]
     results: tuple[Result, ...]
+    numbers: tuple[int, ...] = ()
+    """In self-joins, of each input the column with the numbers of its rows,"""
+    marks: tuple[int, ...] = ()
+    """in outer ones that with the marks of those that have met somebody."""
     copies: tuple[tuple[int, int], ...] = ()
-    """Of which columns results consist, as (input, column); or, where the user's `output` makes them,"""
+    """Of which columns results consist, as (input, column), NO_COLUMN saying that the row is there; or, if the user's
+    `output` makes them,"""
     write: Write | None = None
     """how: `write(inputs, outs, left place, right place, index)`."""
     workers: dict[Any, Any] = field(default_factory=dict)
@@ -54,7 +62,23 @@ class JoinProgram:
         """When tuples meet, as workers take it."""
         meeting = self.pairing.meeting
         bounds = meeting.boundaries
-        return Timing(meeting.before, meeting.after, bounds.size, bounds.advance, int(meeting.is_printed))
+        pairing = self.pairing
+        return Timing(
+            left_reach=meeting.before,
+            right_reach=meeting.after,
+            size=bounds.size,
+            advance=bounds.advance,
+            is_printed=int(meeting.is_printed),
+            is_self_join=int(pairing.is_self_join),
+            keeps_left=int(pairing.keeps_alone[0]),
+            keeps_right=int(pairing.keeps_alone[1]),
+        )
+
+    @property
+    def entry_form(self) -> str:
+        """What state consists of, in words: rows, whose columns are described elsewhere, and when they meet."""
+        meeting = self.pairing.meeting
+        return f"rows that meet {meeting.before} before and {meeting.after} after, how={self.pairing.how}"
 
     @property
     def kept_ticks(self) -> tuple[int, int]:
@@ -94,7 +118,7 @@ def _key_of(plan: Plan) -> Hashable:
     pairing = _pairing_of(plan)
     functions = tuple(fingerprint(part) for part in (*parts_of(pairing.match), pairing.output))
     streams = tuple((stream.time, stream.schema.columns) for stream in plan.streams)
-    return streams, functions, plan.schema, pairing.how, pairing.is_self_join
+    return streams, functions, pairing.keys, plan.schema, pairing.how, pairing.is_self_join
 
 
 def _compile(plan: Plan) -> JoinProgram:
@@ -104,13 +128,24 @@ def _compile(plan: Plan) -> JoinProgram:
     times = tuple(
         layout.position(stream.time, Form.VALUE, np.int64) for stream, layout in zip(plan.streams, layouts, strict=True)
     )
-    scans = make_scan(pairing.match, plan.streams, layouts, plan.name)
+    scans = make_scan(_with_keys(plan, pairing), plan.streams, layouts, plan.name)
+    if pairing.is_self_join:
+        numbers = [
+            layout.position(s.time, Form.NUMBER, np.int64) for s, layout in zip(plan.streams, layouts, strict=True)
+        ]
+    else:
+        numbers = []
+    if pairing.how == "inner":
+        marks = []
+    else:
+        marks = [layout.position(s.time, Form.MARK, np.uint8) for s, layout in zip(plan.streams, layouts, strict=True)]
     if pairing.output is None:
         copies, results = _results_of_both(plan, pairing, layouts)
-        program = JoinProgram(plan, layouts, times, scans, results, copies)
+        program = JoinProgram(plan, layouts, times, scans, results, tuple(numbers), tuple(marks), copies)
     else:
         results = tuple(Result(name, type_, False) for name, type_ in plan.schema.columns)
-        program = JoinProgram(plan, layouts, times, scans, results, write=_make_write(plan, pairing.output, layouts))
+        write = _make_write(plan, pairing.output, layouts)
+        program = JoinProgram(plan, layouts, times, scans, results, tuple(numbers), tuple(marks), write=write)
     for stream, layout in zip(plan.streams, layouts, strict=True):
         lists = sorted(column.name for column in layout.columns if column.form in LISTS)
         if lists:
@@ -125,12 +160,30 @@ def _check(plan: Plan, pairing: Pairing) -> None:
         raise not_compiled(
             plan.name, "a join over windows of kind 'multi' that overlap", "a pair would be reported for each of them"
         )
-    if pairing.keys is not None:
-        raise not_compiled(plan.name, "a join with keys=", "joins compare all rows so far")
-    if pairing.how != "inner":
-        raise not_compiled(plan.name, f"how={pairing.how!r}", "joins are inner ones so far")
-    if pairing.is_self_join:
-        raise not_compiled(plan.name, "self_join=True", "rows are not told from themselves so far")
+
+
+def _with_keys(plan: Plan, pairing: Pairing) -> Match | None:
+    """Return what has to hold for a pair: that the keys are the same, and the predicate."""
+    if pairing.keys is None:
+        return pairing.match
+    columns = []
+    for keys in pairing.keys:
+        if not isinstance(keys, KeyColumns) or keys.is_list:
+            what = (
+                "a join with several keys per tuple" if isinstance(keys, KeyColumns) else "a join with a keys function"
+            )
+            raise not_compiled(plan.name, what, "keys are scalar columns so far")
+        columns.append(keys.names)
+    if len(columns[0]) != len(columns[1]):
+        raise not_compiled(
+            plan.name, f"a join of {len(columns[0])} with {len(columns[1])} key columns", "they never meet"
+        )
+    for left, right in zip(*columns, strict=True):
+        types = plan.streams[0].schema[left], plan.streams[1].schema[right]
+        if (types[0].name == "string") != (types[1].name == "string"):
+            raise not_compiled(plan.name, f"a join of the keys {left!r} and {right!r}", "text never equals a number")
+    same = tuple(Same(left, right) for left, right in zip(*columns, strict=True))
+    return All((*same, *parts_of(pairing.match)))
 
 
 def _results_of_both(
@@ -153,9 +206,11 @@ def _results_of_both(
                 results.append(Result(result_name, type_, False))
                 continue
             copies.append((stream.index, layout.position(name, Form.VALUE, dtype_of(type_))))
-            is_nullable = name not in read
-            if is_nullable:
+            is_nullable = name not in read or pairing.how != "inner"
+            if name not in read:
                 copies.append((stream.index, layout.position(name, Form.VALID, np.uint8)))
+            elif is_nullable:
+                copies.append((stream.index, NO_COLUMN))
             results.append(Result(result_name, type_, is_nullable))
     return tuple(copies), tuple(results)
 

@@ -78,26 +78,31 @@ def choose_pairs(station: JoinStation, epochs: Epochs, out: LogView, worker: int
         count = 0
         while count < PAIRS and min(left_position, right_position) != NOWHERE:
             if left_position < right_position:
-                count = _take_pairs(station, left, LEFT, number, count, right_position)
+                count = _take_pairs(station, left, right, LEFT, number, count, right_position)
                 left_position = _next_position(left, tile, LEFT)
                 if left_position == NOWHERE and tile[SCANNED + LEFT] != OK:
                     break
             else:
-                count = _take_pairs(station, right, RIGHT, number, count, left_position)
+                count = _take_pairs(station, right, left, RIGHT, number, count, left_position)
                 right_position = _next_position(right, tile, RIGHT)
                 if right_position == NOWHERE and tile[SCANNED + RIGHT] != OK:
                     break
-        if count > 0:
+        if count > 0:  # else all were rows that met themselves
             epochs.workers[worker, NOW] = station.result_times[station.pairs.indices[count - 1]]
             return count
 
 
 @kernel
-def _take_pairs(station: JoinStation, side: Side, number: int, first: int, count: int, until: int) -> int:
+def _take_pairs(
+    station: JoinStation, side: Side, against: Side, number: int, first: int, count: int, until: int
+) -> int:
     """Append the pairs of a side's hits that are before the position `until`, as far as there is room."""
     hits, task, positions, tile = side.hits, side.task, side.positions, station.tile
     mask, begun, last = task.cells[MASK], task.cells[PROBE_FIRST], hits.cells[COUNT]
     ring_mask = len(station.keys) - 1
+    is_self_join = station.timing.is_self_join != 0
+    is_outer = station.timing.keeps_left + station.timing.keeps_right != 0
+    times, numbers, other_times, other_numbers = side.times, side.numbers, against.times, against.numbers
     at = tile[NEXT + number]
     while at < last and count < PAIRS:
         probe, row = hits.probes[at], hits.rows[at]
@@ -107,6 +112,10 @@ def _take_pairs(station: JoinStation, side: Side, number: int, first: int, count
         at += 1
         index = (first + count) & ring_mask
         own, other = probe & mask, row & mask
+        if is_self_join and times[own] == other_times[other] and numbers[own] == other_numbers[other]:
+            continue  # the same row, fed to both sides
+        if is_outer:
+            side.marks[own], against.marks[other] = 1, 1
         station.pairs.lefts[count] = own if number == LEFT else other
         station.pairs.rights[count] = other if number == LEFT else own
         station.pairs.indices[count] = index
@@ -140,6 +149,9 @@ def copy_columns(copies: Cells, pairs: Pairs, count: int) -> None:
         elif width == 2:
             for k in range(count):
                 write_int16(target + 2 * pairs.indices[k], read_int16(origin + 2 * places[k]))
-        else:
+        elif origin != 0:
             for k in range(count):
                 write_int8(target + pairs.indices[k], read_int8(origin + places[k]))
+        else:
+            for k in range(count):
+                write_int8(target + pairs.indices[k], 1)

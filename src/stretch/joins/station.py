@@ -65,6 +65,9 @@ class Timing(NamedTuple):
     size: int
     advance: int
     is_printed: int
+    is_self_join: int
+    keeps_left: int  # tuples of this input that met nobody are reported
+    keeps_right: int
 
 
 class Side(NamedTuple):
@@ -74,6 +77,18 @@ class Side(NamedTuple):
     hits: Hits
     positions: Cells  # of the entries of probes
     times: Cells  # of rows, by place
+    numbers: Cells  # of rows within their source, by place; of self-joins only
+    marks: Any  # not 0 where a row has met somebody, by place; of outer joins only
+
+
+class Alone(NamedTuple):
+    """What reports tuples that met nobody; the same for all workers. See `alone`."""
+
+    cells: Cells
+    copies: Cells
+    keys: Cells
+    ranks: Cells
+    result_times: Cells
 
 
 class Pairs(NamedTuple):
@@ -98,11 +113,13 @@ class JoinStation(NamedTuple):
     tile: Cells
     pairs: Pairs
     handed: Cells
+    mode: Cells  # not 0: nobody wants the results, so nothing is compared
     copies: Cells  # how results are made of columns: lines of COPY_CELLS
     keys: Cells  # staging of the output: positions of the later tuples, which order results
     ranks: Cells
     result_times: Cells
     timing: Timing
+    alone: Alone
 
 
 class Columns(NamedTuple):
@@ -112,7 +129,8 @@ class Columns(NamedTuple):
     outs: Any
 
 
-# A line of `copies`: from which input, the address of the column there, that of the column of the results, the width.
+# A line of `copies`: from which input, the address of the column there (0: none, a byte says that the row is there),
+# the address of the column of the results, the width.
 COPY_SIDE, COPY_FROM, COPY_TO, COPY_WIDTH, COPY_CELLS = range(5)
 
 
@@ -123,9 +141,15 @@ def make_handed() -> Cells:
     return handed
 
 
-def make_side(capacity: int, times: Cells) -> Side:
-    """Reserve what a worker needs for the probes of one input; `times` are those of its rows."""
-    return Side(make_task(BATCH_ENTRIES, RANGES, capacity), make_hits(HITS), np.zeros(BATCH_ENTRIES, np.int64), times)
+def make_side(capacity: int, times: Cells, numbers: Cells, marks: Any) -> Side:
+    """Reserve what a worker needs for the probes of one input; the rest are columns of its rows."""
+    task, positions = make_task(BATCH_ENTRIES, RANGES, capacity), np.zeros(BATCH_ENTRIES, np.int64)
+    return Side(task, make_hits(HITS), positions, times, numbers, marks)
+
+
+def make_nobody_alone() -> Alone:
+    """Return what inner joins have instead."""
+    return Alone(np.zeros(1, np.int64), np.zeros((1, COPY_CELLS), np.int64), *(np.zeros(1, np.int64) for _ in range(3)))
 
 
 def make_pairs() -> Pairs:

@@ -11,6 +11,7 @@ from stretch.buffer.layout import LogView
 from stretch.epochs.batches import begin_batch, end_batch, switch
 from stretch.epochs.layout import BATCH_LAST, EPOCH, EPOCHS_MAX, IN_POOL, OK, PENDING, POSITION, Epochs
 from stretch.epochs.measures import Measures
+from stretch.joins.alone import report_alone
 from stretch.joins.gather import gather, hand_on, has_probes, is_switching, leave_behind, set_ranges, take_over
 from stretch.joins.layout import COUNT, FULL, begin
 from stretch.joins.station import END, IS_OPEN, LEFT, NEXT, RIGHT, SCANNED, WANTS, Cells, JoinStation, Side
@@ -36,18 +37,19 @@ def next_tile(station: JoinStation, epochs: Epochs, log: LogView, out: LogView, 
         tile[END] = gather(station, epochs, log, worker, row[POSITION], row[BATCH_LAST])
         tile[IS_OPEN] = 1
         mapping = epochs.mapping[row[EPOCH] % EPOCHS_MAX]
-        is_left = _prepare(station.left, tile, station.place, mapping, worker, LEFT)
-        if _prepare(station.right, tile, station.place, mapping, worker, RIGHT) or is_left:
+        is_left = _prepare(station, station.left, mapping, worker, LEFT)
+        if _prepare(station, station.right, mapping, worker, RIGHT) or is_left:
             return OK
 
 
 @kernel
-def _prepare(side: Side, tile: Cells, place: Cells, mapping: Cells, worker: int, number: int) -> bool:
-    """Prepare the comparison of a side's probes; tell whether there are any."""
+def _prepare(station: JoinStation, side: Side, mapping: Cells, worker: int, number: int) -> bool:
+    """Prepare the comparison of a side's probes; tell whether there are any to compare."""
+    tile = station.tile
     side.hits.cells[COUNT] = tile[NEXT + number] = 0
-    is_wanted = has_probes(side.task)
+    is_wanted = has_probes(side.task) and station.mode[0] == 0
     if is_wanted:
-        set_ranges(side.task, place, mapping, worker, 1 - number)
+        set_ranges(side.task, station.place, mapping, worker, 1 - number)
         begin(side.task)
     tile[WANTS + number] = is_wanted
     tile[SCANNED + number] = FULL if is_wanted else OK
@@ -70,4 +72,6 @@ def _finish(station: JoinStation, epochs: Epochs, log: LogView, out: LogView, me
         if status != OK or row[EPOCH] != IN_POOL:
             return status
     end_batch(epochs, log, out, measures, worker, 2 * row[POSITION], ENTRIES_MIN)
+    if station.timing.keeps_left + station.timing.keeps_right != 0:
+        return report_alone(station, epochs, log, out, worker)
     return OK

@@ -13,13 +13,12 @@ from stretch.node.rows import Shape
 from stretch.operator.keys import KeyColumns, KeyFunction, hashtags, pairs, words
 from stretch.operator.plan import Plan, Stream
 from stretch.operator.spec import Operator
-from stretch.windows import layout as windows
 
 Description = dict[str, Any]
 
 
-def describe(plan: Plan, shapes: Sequence[Shape], entry: windows.Shape) -> Description:
-    """Describe what the state of a plan consists of; `entry` is how the entries of its tables are laid out."""
+def describe(plan: Plan, shapes: Sequence[Shape], entry: str) -> Description:
+    """Describe what the state of a plan consists of; `entry` is how its entries are laid out."""
     operator = plan.operator
     assert isinstance(operator, Operator) and plan.boundaries is not None
     bounds = plan.boundaries
@@ -29,7 +28,7 @@ def describe(plan: Plan, shapes: Sequence[Shape], entry: windows.Shape) -> Descr
         "the window": f"size {bounds.size}, advance {bounds.advance}, {bounds.kind}",
         "the type of event time": str(first.time_type),
         "the keys": [_keys(stream) for stream in plan.streams],
-        "the form of an entry": f"key {entry.key_kind}, {entry.entry_words} words",
+        "the form of an entry": entry,
         "the state": [f"{how.kind}({how.column or ''})" for how in state] if isinstance(state, tuple) else str(state),
         "the number of key groups": plan.group_count,
         "the share of the key groups": f"{plan.share[0]} of {plan.share[1]}",

@@ -23,10 +23,9 @@ from stretch.node.marks import LOWEST
 from stretch.node.order import Heard, Order, Rows
 from stretch.node.rows import Shape
 from stretch.operator.plan import AnyOperator, Plan, make_plan
-from stretch.operator.program import compile_plan
 from stretch.operator.spec import Mapping, as_inputs
 from stretch.runtime.arguments import disorder_of, parallelism_of, seconds_of
-from stretch.runtime.compiled import Begin, CompiledEngine
+from stretch.runtime.compiled import Begin, CompiledEngine, program_of
 from stretch.runtime.compiled.image import Section, load
 from stretch.schema import Schema
 
@@ -78,14 +77,14 @@ class Processing:
         schemas = [_declared(stream.schema) for stream in as_inputs(options.inputs)]
         bound = make_plan(options.operator, schemas, options.time, options.resolution)
         self.plan = plan = replace(bound, share=options.share)
-        program = compile_plan(plan)
+        program = program_of(plan)
         self.shapes = [
             Shape(stream, [column.name for column in layout.columns], options.source)
             for stream, layout in zip(plan.streams, program.layouts, strict=True)
         ]
         idle_seconds = None if options.idle is None else seconds_of(options.idle)
         self.order = Order(self.shapes, _disorder(options.disorder, plan), idle_seconds)
-        self.description = describe(plan, self.shapes, program.shape)
+        self.description = describe(plan, self.shapes, program.entry_form)
         self.seconds = 0.0
         """Time spent on processing, without what others do with results meanwhile."""
         begin = Begin(tuple(range(running)))

@@ -79,6 +79,17 @@ class Band(Predicate):
 
 
 @dataclass(frozen=True)
+class Same(Predicate):
+    """The columns are equal, or both null: how key columns are compared."""
+
+    left: str
+    right: str
+
+    def __call__(self, l: Any, r: Any) -> bool:
+        return bool(getattr(l, self.left) == getattr(r, self.right))
+
+
+@dataclass(frozen=True)
 class All(Predicate):
     """Several predicates, all of which have to hold; compared from left to right."""
 

@@ -36,6 +36,8 @@ class Form(Enum):
     WORDS = "words"  # the same, from splitting a text
     HASHTAGS = "hashtags"  # the same, from the hashtags of a text
     VALUES = "values"  # a list of numbers
+    NUMBER = "number"  # which row of its source it is, int64
+    MARK = "mark"  # one byte, 0 at first, for workers to write
 
 
 LISTS = frozenset({Form.IDS, Form.WORDS, Form.HASHTAGS, Form.VALUES})

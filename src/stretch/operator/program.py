@@ -61,6 +61,11 @@ class Program:
     has_panes: bool = False
     workers: dict[Any, Any] = field(default_factory=dict)  # the loops compiled from it, by the types of their station
 
+    @property
+    def entry_form(self) -> str:
+        """How the entries of tables are laid out, in words."""
+        return f"key {self.shape.key_kind}, {self.shape.entry_words} words"
+
 
 class _Keys(NamedTuple):
     kind: int

@@ -13,6 +13,6 @@
 | `results.py` | the thread that calls `results` |
 """
 
-from stretch.runtime.compiled.engine import Begin, CompiledEngine
+from stretch.runtime.compiled.engine import Begin, CompiledEngine, program_of
 
-__all__ = ["Begin", "CompiledEngine"]
+__all__ = ["Begin", "CompiledEngine", "program_of"]

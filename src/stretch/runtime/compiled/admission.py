@@ -32,14 +32,21 @@ class Encoder:
         self._columns = layout.columns
         self._dictionary = dictionary
         self._where = where
+        self.rows = 0
+        """How many rows were encoded."""
         self._rooms: dict[Column, npt.NDArray[np.int32]] = {}
 
     def encode(self, batch: pa.RecordBatch, until: npt.NDArray[np.int64]) -> Encoded:
         """Return the rows of a batch as arrays, good until the next call; `until` is how long text may be named."""
         arrays: list[tuple[Any, Any]] = [self._encode_column(batch, column, until) for column in self._columns]
+        self.rows += batch.num_rows
         return Encoded(arrays)
 
     def _encode_column(self, batch: pa.RecordBatch, column: Column, until: Any) -> tuple[Any, Any]:
+        if column.form is Form.NUMBER:
+            return np.arange(self.rows, self.rows + batch.num_rows, dtype=np.int64), None
+        if column.form is Form.MARK:
+            return np.zeros(batch.num_rows, np.uint8), None
         if column.name == self._stream.time:
             return np.ascontiguousarray(times_of(batch, column.name)), None
         data = read_column(batch, column.name, self._stream.schema[column.name], self._where)

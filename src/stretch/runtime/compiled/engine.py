@@ -124,6 +124,8 @@ class CompiledEngine:
         memory.out.add_sources(begin.instances)
         if begin.load is not None:
             begin.load(memory)
+            for inlet in self._inlets:
+                inlet.go_on_after_load()
         self._workers = Workers(plan.name, memory, self._family, begin.instances, begin.watermark)
         self._family.add(self)
         # Compiled by now: readers hold back the operator before from here on.
@@ -207,6 +209,7 @@ class CompiledEngine:
         """
         assert isinstance(self._sources, Sources)
         self._results.is_muted = muted
+        self.memory.mute(muted)
         for source, some in zip(self._sources.all, rows, strict=True):
             source.tuples_in += 0 if some is None else some.num_rows
         for _ in feed(self._inlets, rows, watermark):

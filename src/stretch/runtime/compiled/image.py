@@ -1,9 +1,10 @@
 """The state of an operator as named sections of bytes, and back: what a snapshot holds.
 
 What
-    State is the window tables, the dictionary of texts, and the watermark of the workers; everything else (buffers,
-    epochs, free lists) is empty or without meaning once the engine is drained. An operator that comes to keep more must
-    add it here. Sections come piece by piece, and are taken in the same order.
+    State is the window tables, or of a join the rows that its log keeps, the dictionary of texts, and the watermark of
+    the workers; everything else (other buffers, epochs, free lists) is empty or without meaning once the engine is
+    drained. An operator that comes to keep more must add it here. Sections come piece by piece, and are taken in the
+    same order.
 
 Invariants
     I1  An image is taken of a drained engine, and loaded before its workers start.
@@ -19,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stretch.errors import JobError
+from stretch.runtime.compiled.join_image import PLACE_WORDS, columns_of, place_of, restore_place
+from stretch.runtime.compiled.join_memory import JoinMemory
 from stretch.runtime.compiled.memory import Memory, TableMemory
 from stretch.windows.image import Spans, gather, list_tables, place_tables, scatter, spans_of
 
@@ -38,28 +41,46 @@ class Section(NamedTuple):
 
 def sections_of(memory: Memory) -> list[Section]:
     """Return the state of a drained engine (I1)."""
-    assert isinstance(memory, TableMemory)
-    tables, shape = memory.tables, memory.shape
-    listed = list_tables(tables, shape)
-    spans = spans_of(tables, shape, listed)
     texts = memory.dictionary.image()
-    return [
+    sections = [
         _array("mark", np.array([texts.mark], np.int64)),
         _array("hashes", texts.hashes),
         _array("records", texts.records),
         _array("texts", texts.texts),
-        _array("tables", listed),
-        Section("words", 8 * spans.words, lambda: _words(tables.heap, spans)),
     ]
+    if isinstance(memory, JoinMemory):
+        rows = [Section(*column) for column in columns_of(memory)]
+        return [*sections, _array("place", place_of(memory)), *rows]
+    assert isinstance(memory, TableMemory)
+    tables, shape = memory.tables, memory.shape
+    listed = list_tables(tables, shape)
+    spans = spans_of(tables, shape, listed)
+    words = Section("words", 8 * spans.words, lambda: _words(tables.heap, spans))
+    return [*sections, _array("tables", listed), words]
 
 
 def load(memory: Memory, sizes: Mapping[str, int], fill: Fill) -> None:
     """Put back what `sections_of` gave; `sizes` are the bytes of its sections by name (I1)."""
-    assert isinstance(memory, TableMemory)
-    tables, shape = memory.tables, memory.shape
     mark = np.empty(1, np.int64)
     fill(mark)
     memory.dictionary.load(int(mark[0]), sizes["hashes"] // 8, sizes["texts"] // 8, fill)
+    if isinstance(memory, JoinMemory):
+        _load_rows(memory, fill)
+    elif isinstance(memory, TableMemory):
+        _load_tables(memory, sizes, fill)
+
+
+def _load_rows(memory: JoinMemory, fill: Fill) -> None:
+    place = np.empty(PLACE_WORDS, np.int64)
+    fill(place)
+    restore_place(memory, place)
+    for _, _, runs in columns_of(memory):
+        for run in runs():
+            fill(run)
+
+
+def _load_tables(memory: TableMemory, sizes: Mapping[str, int], fill: Fill) -> None:
+    tables, shape = memory.tables, memory.shape
     listed = np.empty((sizes["tables"] // 32, 4), np.int64)
     fill(listed)
     if not place_tables(tables, shape, listed):

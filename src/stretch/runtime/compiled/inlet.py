@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stretch.buffer.ready_log import ReadyLog
+from stretch.buffer.ready_log_keep import rows_before
 from stretch.buffer.ready_log_kernels import admit, advance, stage_control, wait_for_room
 from stretch.epochs.layout import control_index
 from stretch.epochs.measures import Measures, note_arrival
@@ -50,11 +51,15 @@ class Inlet:
         self._log = log
         self._measures = measures
         self.number = number
-        self._time = stream.time
+        self._time, self._input = stream.time, stream.index
         self._encoder = encoder
         self._boundaries = boundaries
         self.controls: deque[int] = deque()
         """Epochs that wait for the source's next tuple or promise."""
+
+    def go_on_after_load(self) -> None:
+        """Number rows behind those that the log has of this input, whose only source this is."""
+        self._encoder.rows = rows_before(self._log.view, self._input)
 
     def pieces(self, batch: pa.RecordBatch) -> Iterator[Piece]:
         """Encode a sorted batch, piece by piece: a piece arrives when it is asked for."""

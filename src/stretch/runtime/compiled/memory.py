@@ -32,6 +32,7 @@ class Memory:
 
     `layouts` are the columns of its inputs, `outputs` those of the results. Its input is a log with one slot for each
     of `streams`; or, chained, the output log of `before`.
+    Behind the workers' there are `extra` readers of the log and sources of results.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Memory:
         dictionary: Dictionary,
         keeping: Keeping | None = None,
         before: Place | None = None,
+        extra: int = 0,
     ) -> None:
         self.pool, self.groups = pool, groups
         self.dictionary = dictionary
@@ -61,13 +63,15 @@ class Memory:
                 for layout in layouts
             ]
             sources = [Source(stream.index, number) for number, stream in enumerate(streams)]
-            self.log = ReadyLog(columns, sources, pool, capacity=CAPACITY, staging=STAGING, stop=stop, keeping=keeping)
+            self.log = ReadyLog(
+                columns, sources, pool + extra, capacity=CAPACITY, staging=STAGING, stop=stop, keeping=keeping
+            )
         else:
             self.log = seen_by(before.memory.out, stop)
             self.measures = self.measures._replace(arrivals=before.memory.measures.arrivals)
-        # Results wait for their reader in a buffer of fixed size, however long it takes them. The last source is for
-        # control entries to the operators behind.
-        sources = [Source(0)] * (pool + 1)
+        # Results wait for their reader in a buffer of fixed size, however long it takes them. Behind those of
+        # workers there is a source for control entries to the operators behind.
+        sources = [Source(0)] * (pool + 1 + extra)
         self.out: ReadyLog = ReadyLog(
             [outputs], sources, READERS_MAX, capacity=CAPACITY, staging=STAGING, stop=stop, target_ns=NO_TARGET_NS
         )
@@ -87,6 +91,9 @@ class Memory:
     def comparisons(self) -> int:
         """How many pairs of rows a join has compared."""
         return 0
+
+    def mute(self, is_muted: bool) -> None:
+        """Say whether nobody wants the results: what is done for them alone can be left out."""
 
     def station(self, number: int) -> Any:
         """Return what one worker works with."""
