@@ -51,11 +51,16 @@ def run(join, sides, chance, changes):
         engine="compiled",
     ) as job:
         waiting, tables = [list(side) for side in sides], []
+        for source in [n for n, side in enumerate(sides) if not side]:
+            job.close(source)
         while any(waiting):
-            source = chance.choice([n for n, side in enumerate(waiting) if side])
-            size = chance.choice([1, 1, 3, 40, 300])
+            # The source that is furthest behind goes on: the others' rows wait for it, and only so many may wait.
+            source = min((side[0][0], n) for n, side in enumerate(waiting) if side)[1]
+            size = chance.choice([1, 1, 3, 30])
             job.add(batch(waiting[source][:size]), source=source)
             waiting[source] = waiting[source][size:]
+            if not waiting[source]:
+                job.close(source)
             if chance.random() < changes:
                 job.reconfigure(instances=chance.sample(range(pool), chance.randint(1, pool)))
             if chance.random() < 0.1:
