@@ -38,6 +38,11 @@ MISTAKES = {
         lambda df: operator(inputs="ts timestamp, words array<string>, x int, device int").on(df),
         "the column 'device' is string",
     ),
+    "state on a filesystem that nobody knows": (
+        lambda df: operator().on(df, state="tape://1"),
+        "is no place for state",
+    ),
+    "state nowhere": (lambda df: operator().on(df, state=""), "is no place for state"),
     "a query that is none": (lambda df: st.live(df), "live() got a DataFrame"),
 }
 

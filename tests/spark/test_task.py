@@ -17,7 +17,7 @@ import stretch as st
 from stretch.node import StateLog
 from stretch.operator.plan import make_plan
 from stretch.schema import parse_schema
-from stretch.spark import shards, task
+from stretch.spark import places, shards, task
 from stretch.spark.rows import Travelled, make_layout
 from stretch.spark.work import Key, Results, Work
 from tests.spark.streams import MINUTE, SCHEMA, expected, operator, row
@@ -69,7 +69,7 @@ class Worker:
 
     def log(self, work, number=0):
         key = Key(QUERY, work.name, number)
-        location = task.location(work, str(self._checkpoint), key)
+        location = places.location(work, str(self._checkpoint), key)
         return StateLog(location, min_versions=work.min_versions, replay_seconds=self.replay_seconds)
 
     def run(self, work, batch_id, rows, number=0, fails=False):
@@ -283,3 +283,13 @@ def test_whatever_happens_each_result_counts_once(fates):
             for worker in workers:
                 worker.end()
     assert in_order(made) == all_until(5)
+
+
+def test_places():
+    work, key = work_of(), Key(QUERY, "a", 0)
+    for root, begins in [
+        ("file:/some%20where/", "/some where/stretch/"),
+        ("/some/where", "/some/where/stretch/"),
+        ("s3a://bucket/state", "s3://bucket/state/stretch/"),
+    ]:
+        assert places.location(work, root, key).startswith(begins)

@@ -14,6 +14,7 @@ The only place that knows Spark, and nothing here imports pyspark before it is n
 | `live_query` | driver | `st.live(query)`: metrics, and changes of parallelism |
 | `remaining_rows` | driver, worker | `st.remaining(query)`: the windows that are open when a query ends |
 | `work` | both | what the driver tells the tasks |
+| `places` | both | where the state is |
 | `rows` | both | how rows of several inputs travel as rows of one kind |
 | `task` | worker | a micro-batch of one shard |
 | `shards` | worker | the nodes that stay in memory |

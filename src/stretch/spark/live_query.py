@@ -18,8 +18,8 @@ from stretch import errors
 from stretch.errors import DefinitionError, JobError, a_kind
 from stretch.metrics import Progress, Reconfiguration
 from stretch.spark.control import FILE
+from stretch.spark.places import location
 from stretch.spark.queries import checkpoint_of, works_of
-from stretch.spark.task import location
 from stretch.spark.work import Key, Work
 
 _PAUSE_SECONDS = 0.005

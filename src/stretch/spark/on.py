@@ -30,6 +30,7 @@ from stretch.operator.program import compile_plan
 from stretch.runtime.arguments import disorder_of, parallelism_of, seconds_of
 from stretch.schema import Schema
 from stretch.spark.frames import check_frames, check_shards, ddl_of, schema_of
+from stretch.spark.places import checked_state
 from stretch.spark.queries import remember
 from stretch.spark.route import SHARD, make_route
 from stretch.spark.rows import INPUT, NOW, Layout, make_layout
@@ -87,7 +88,7 @@ def _work(
         name=_name_of(operator, frames),
         token=uuid.uuid4().hex,
         is_streaming=is_streaming,
-        state=placement.state,
+        state=checked_state(placement.state),
         min_versions=max(2, int(frames[0].sparkSession.conf.get("spark.sql.streaming.minBatchesToRetain") or 100)),
         shards=placement.shards,
         options={

@@ -13,10 +13,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from stretch.errors import DefinitionError, JobError
-from stretch.node import StateLog
 from stretch.spark import shards
+from stretch.spark.places import open_log
 from stretch.spark.queries import checkpoint_of, works_of
-from stretch.spark.task import location
 from stretch.spark.work import Key, Work
 
 
@@ -59,7 +58,7 @@ def read_shard(work: Work, checkpoint: str, key: Key, version: int | None) -> It
     """Yield what remains of a shard after a micro-batch."""
     if version is None:
         return
-    node = shards.restored(work, key.number, StateLog(location(work, checkpoint, key)), version)
+    node = shards.restored(work, key.number, open_log(work, checkpoint, key), version)
     try:
         now = node.now
         yield from node.process(version + 1, [], now=now)

@@ -18,6 +18,7 @@ from typing import Any
 
 from stretch.node import CommitRecord, Node, StateLog
 from stretch.spark import control
+from stretch.spark.places import check_state
 from stretch.spark.work import Key, Work
 
 KEPT_MAX = 8
@@ -59,8 +60,6 @@ _kept: OrderedDict[Key, Shard] = OrderedDict()
 
 def take(work: Work, key: Key, log: StateLog, batch_id: int) -> Shard:
     """Return the shard at the version before; nobody else has it from now on (M1)."""
-    from stretch.spark.task import check_state
-
     shard = _kept.pop(key, None)
     counts = Counts() if shard is None else shard.counts
     begun = time.perf_counter()

@@ -10,13 +10,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 
-from stretch.errors import DefinitionError, StateError
+from stretch.errors import DefinitionError
 from stretch.node import StateLog
 from stretch.spark import shards
+from stretch.spark.places import open_log
 from stretch.spark.route import Route
 from stretch.spark.rows import Travelled
 from stretch.spark.work import CHECKPOINT, PROBLEM, Key, Work, task_name
@@ -63,7 +63,7 @@ def run_task(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
     if problem is not None:
         raise DefinitionError(problem, why="each has state of its own under its name", do="give them names: name=...")
     key = Key(_property(context, _QUERY), work.name, number)
-    log = StateLog(location(work, context.getLocalProperty(CHECKPOINT), key), min_versions=work.min_versions)
+    log = open_log(work, context.getLocalProperty(CHECKPOINT), key)
     return _run_micro_batch(work, key, log, int(_property(context, _BATCH)), travelled)
 
 
@@ -100,31 +100,6 @@ def _run_micro_batch(
         raise
     shards.give_back(shard, record, time.perf_counter() - begun)
     yield from waiting
-
-
-def location(work: Work, checkpoint: str | None, key: Key) -> str:
-    """Return where the state of a shard is."""
-    root = work.state or checkpoint
-    if root is None:
-        raise DefinitionError(
-            f"{work.name}: where to keep the state is not known",
-            why="Spark did not tell where the checkpoint of the query is",
-            do='pass a directory that every executor reaches: operator.on(..., state="hdfs://...")',
-        )
-    parsed = urlparse(root)
-    plain = unquote(parsed.path) if parsed.scheme == "file" else root
-    return f"{plain.rstrip('/')}/stretch/{key.query}/{key.operator}/{key.number}-of-{work.shards}"
-
-
-def check_state(work: Work, log: StateLog, batch_id: int) -> None:
-    """Say what is wrong if there is no state at all and there has to be some."""
-    if batch_id > 0 and not log.versions():
-        raise StateError(
-            f"{work.name}: there is no state to go on with at micro-batch {batch_id}",
-            where=log.location,
-            why="the operator is new in the query, or has another name or number of shards, or its state was moved",
-            do="take the change back; or start with a new checkpoint, which begins with empty state",
-        )
 
 
 def _property(context: Any, name: str) -> str:
