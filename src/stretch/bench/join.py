@@ -1,9 +1,9 @@
 """The inner loops of joins, next to the fastest program that we can write: comparisons, and what an index spares.
 
 The predicate is the paper's band join, windows hold 10,000 to 600,000 tuples per side in event time, and time passes
-as fast as it goes. Measured in turns: a limit program in C++ (`limit.cpp`), the nested loop and the index by themselves,
-on one thread, pairs written by all three; and the whole engine, with merging, order and results. That all find the same
-pairs is checked in every run. Flink runs beside the engine in `stretch bench q3`; here stand published figures.
+as fast as it goes. Measured in turns: a limit program in C++ (`limit.cpp`), the nested loop and the index alone, on one
+thread, pairs written by all three; and the whole engine, with merging, order and results. That all find the same pairs
+is checked in every run. Flink runs beside the engine in `stretch bench q3`; here stand published figures.
 """
 
 from __future__ import annotations
