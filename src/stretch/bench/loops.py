@@ -45,11 +45,11 @@ class LimitProgram:
     """The program in C++, built for this machine."""
 
     def __init__(self, compiler: str) -> None:
-        self._directory = tempfile.TemporaryDirectory()
-        built = Path(self._directory.name) / "limit.so"
-        command = [compiler, "-O3", "-march=native", "-shared", "-fPIC", str(_SOURCE), "-o", str(built)]
-        subprocess.run(command, check=True, capture_output=True)
-        self._join = ctypes.CDLL(str(built)).join
+        with tempfile.TemporaryDirectory() as directory:  # once it is loaded nobody needs the file
+            built = Path(directory) / "limit.so"
+            command = [compiler, "-O3", "-march=native", "-shared", "-fPIC", str(_SOURCE), "-o", str(built)]
+            subprocess.run(command, check=True, capture_output=True)
+            self._join = ctypes.CDLL(str(built)).join
         self._join.restype = ctypes.c_int64
 
     def run(self, streams: Streams, window: int, start: int, stop: int) -> Found:
