@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
-from stretch.bench.loops import Found, LimitProgram, Loops, compiler
+from stretch.bench.loops import Found, Kernels, LimitProgram, Loops, compiler
 from stretch.bench.pairs import Streams
 from stretch.bench.q3 import BANDS, GENERIC, Runner, join_of
 from stretch.bench.report import Report, Say, Table
@@ -58,24 +58,28 @@ def run(size: Size, say: Say) -> Report:
         say(report.notes[-1])
     limit = None if name is None else LimitProgram(name)
     limits: dict[int, float] = {}
+    kernels = Kernels(join_of(BANDS, size.windows[0]))
     for window in size.windows:
-        limits[window] = _measure_loops(window, size, report, say, limit)
+        limits[window] = _measure_loops(kernels, window, size, report, say, limit)
     for window in size.engine_windows:
         _measure_engine(window, size, report, say, limits.get(window, 0.0))
     report.tables.append(Table("Published, for comparison", ["system", "from, G/s", "to, G/s"], PUBLISHED))
     return report
 
 
-def _measure_loops(window: int, size: Size, report: Report, say: Say, limit: LimitProgram | None) -> float:
+def _measure_loops(
+    kernels: Kernels, window: int, size: Size, report: Report, say: Say, limit: LimitProgram | None
+) -> float:
     """Measure the loops by themselves; return the limit program's comparisons per second, 0 without one."""
     steps = max(_EVEN, int(size.comparisons / window / 2) // _EVEN * _EVEN)
     looked_up = max(steps, _ENOUGH_STEPS)
     start = window
     streams = Streams(2 * (start + size.repetitions * looked_up + steps), size.seed)
     say(f"window of {window:,} tuples per side: compiling and filling, {2 * steps:,} tuples per measurement")
-    loops = Loops(join_of(BANDS, window), streams, window)
+    loops = Loops(kernels, streams, window)
     loops.fill(start)
-    loops.nested(start - 1, start)
+    loops.nested(start - 1, start)  # compiles
+    loops.indexed(start, start)
     rates: dict[str, list[float]] = {"limit": [], "nested": [], "index": []}
     wrong = 0
     for _ in range(size.repetitions):

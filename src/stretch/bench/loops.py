@@ -71,19 +71,26 @@ def compiler() -> str | None:
     return shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 
 
-class Loops:
-    """The compiled loops of a join over two streams that lie in memory; row s of either side is that of step s."""
+class Kernels:
+    """The compiled loops of a join; windows of any size share them."""
 
-    def __init__(self, join: Join, streams: Streams, window: int) -> None:
+    def __init__(self, join: Join) -> None:
         plan = make_plan(join, [each.schema for each in join.inputs if each.schema is not None])
         assert isinstance(plan.operator, Operator) and plan.operator.pairing is not None
         match = plan.operator.pairing.match
         assert match is not None
-        layouts = (Layout(), Layout())
-        self._scans = make_scan(match, plan.streams, layouts, plan.name)
-        self._index = make_index(match, plan.streams, layouts, plan.name, bands_of(match, plan.streams))
+        self.layouts = (Layout(), Layout())
+        self.scans = make_scan(match, plan.streams, self.layouts, plan.name)
+        self.index = make_index(match, plan.streams, self.layouts, plan.name, bands_of(match, plan.streams))
+
+
+class Loops:
+    """Kernels over two streams that lie in memory; row s of either side is that of step s."""
+
+    def __init__(self, kernels: Kernels, streams: Streams, window: int) -> None:
+        self._scans, self._index = kernels.scans, kernels.index
         self._capacity = 1 << (len(streams.times) // 2 - 1).bit_length()
-        self._inputs = tuple(self._columns(streams, layouts[side], side) for side in (0, 1))
+        self._inputs = tuple(self._columns(streams, kernels.layouts[side], side) for side in (0, 1))
         self._stripes = self._index.allocate(self._capacity)
         self._mapping = np.zeros(1000, np.int64)
         self._window = window
