@@ -45,7 +45,7 @@ def check(process, folder):
 
 
 def shards_in(folder):
-    """Return the numbers of the shards that have state."""
+    """Return the names of the shards that have state."""
     return {path.name for path in (folder / "checkpoint" / "stretch").glob("*/*/*") if path.is_dir()}
 
 
@@ -55,7 +55,7 @@ def test_two_shards_on_two_executors_give_what_has_to_come_out(cluster, running)
         time.sleep(0.05)
     assert len(cluster.executors()) == 2
     check(process, folder)
-    assert shards_in(folder) == {"0", "1"}
+    assert shards_in(folder) == {"0-of-2", "1-of-2"}
 
 
 def test_an_executor_is_killed_in_mid_run(cluster, running):

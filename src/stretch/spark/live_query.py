@@ -184,7 +184,7 @@ class _RemoteChange(Reconfiguration):
     def progress(self) -> Progress:
         if self._final is not None:
             return self._final
-        answer = self._endpoint.ask(5.0, "progress", change=self._change)
+        answer = self._endpoint.ask(30.0, "progress", change=self._change)
         seen = Progress(*answer["progress"])._replace(requested_ns=self._asked_ns)
         if seen.status != "waiting":
             self._final = seen
