@@ -67,11 +67,11 @@ def test_metrics_of_each_job_are_its_own():
         change = second.reconfigure(2)
         assert change.status == "waiting"
         first.add(visits((200, "a", 1), (201, "a", 1)))
-        assert second.results().num_rows == 5
+        assert second.results().num_rows == 6
         assert change.status == "switched"
         assert (first.metrics().tuples_in, second.metrics().tuples_in, second.metrics().arrived) == (102, 10, (10,))
         assert (first.metrics().parallelism, second.metrics().parallelism) == (1, 2)
-        assert second.metrics().latency.total == 5
+        assert second.metrics().latency.total == 6
         second.stop()
 
 

@@ -126,7 +126,8 @@ def test_control_entries_come_in_between_the_pieces_of_a_large_batch(spinning):
 def test_tiny_buffers_give_the_same_results(monkeypatch):
     monkeypatch.setattr(memory, "CAPACITY", 8)
     monkeypatch.setattr(memory, "STAGING", 4)
-    with started(engine="compiled", parallelism=2, max_parallelism=3) as job:
+    counting = st.Aggregate(window=st.tumbling(10), keys="user", visits=st.count(), groups=16)
+    with started(counting, engine="compiled", parallelism=2, max_parallelism=3) as job:
         parts = []
         for first in range(0, 6_000, 2_000):
             job.add(wide(first, 2_000))

@@ -23,6 +23,7 @@ from tests.unit.streams import VISITS, rows, started
 
 SECONDS = float(os.environ.get("STRESS_SECONDS", "8"))
 MANY_WORKERS = (8, 16, 32)
+GROUPS = 64
 
 pytestmark = [pytest.mark.stress, pytest.mark.timeout(SECONDS + 600)]
 
@@ -41,12 +42,17 @@ def stream(choice, length):
 
 def counting():
     return st.Aggregate(
-        window=st.sliding(20, 10), keys="user", visits=st.count(), first=st.first("pages"), last=st.last("pages")
+        window=st.sliding(20, 10),
+        keys="user",
+        visits=st.count(),
+        first=st.first("pages"),
+        last=st.last("pages"),
+        groups=GROUPS,
     )
 
 
 def behind():
-    return st.Aggregate(window=st.tumbling(40), keys="user", visits=st.sum("visits"), n=st.count())
+    return st.Aggregate(window=st.tumbling(40), keys="user", visits=st.sum("visits"), n=st.count(), groups=GROUPS)
 
 
 def expected(streams, chained):
@@ -88,7 +94,7 @@ def play(streams, choice, pool, chained):
         while not done.wait(own.choice([0.0, 0.001, 0.01])):
             job = own.choice(jobs)
             instances = own.sample(range(pool), own.randint(1, pool))
-            mapping = [own.choice(instances) for _ in range(1024)] if own.random() < 0.3 else None
+            mapping = [own.choice(instances) for _ in range(GROUPS)] if own.random() < 0.3 else None
             try:
                 job.reconfigure(instances=instances, mapping=mapping)
             except st.ReconfigurationError:  # too many wait

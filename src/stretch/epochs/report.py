@@ -38,7 +38,7 @@ def make_report_entries(program: Program, at: Any) -> Callable[..., int]:
         mask = len(times) - 1
         done, written = 0, 0
         while done < count:
-            rows = min(count - done, ROWS_RESERVED)
+            rows = min(count - done, min(ROWS_RESERVED, len(times) // 2))  # more never fit into a small staging
             first = reserve_rows(out, worker, rows)
             if first == FULL:
                 if wait_for_rows(out, worker, rows, deadline_after(ROUND_NS)) == WAIT_STOPPED:
