@@ -86,7 +86,7 @@ class Index:
 def make_index(
     match: Match, streams: Sequence[Stream], layouts: Sequence[Layout], operator: str, bands: Sequence[Band]
 ) -> Index:
-    """Compile the index for bands of a predicate, the most selective first, as `order_bands` puts them.
+    """Compile the index for bands of a predicate, the most selective first, as `choice.choose` puts them.
 
     Asks the layouts for the columns that it reads.
     """
