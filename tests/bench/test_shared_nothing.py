@@ -14,7 +14,7 @@ from stretch.schema import parse_schema
 TWEETS = 5_000
 
 
-@pytest.mark.parametrize("workload", ["wordcount", "paircount L"])
+@pytest.mark.parametrize("workload", ["wordcount", pytest.param("paircount L", marks=pytest.mark.slow)])
 def test_results_are_those_of_the_shared_engine(workload):
     table = make_tweets(TWEETS, vocabulary=300).table
     with st.setup(operator_of(workload), inputs=SCHEMA, engine="compiled") as job:
