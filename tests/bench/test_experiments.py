@@ -89,3 +89,10 @@ def test_latency_counts_from_when_a_tweet_was_due():
     completing = int(np.searchsorted(table["ts"].to_numpy(), ADVANCE))
     results._windows = [(ADVANCE, 3, completing / 1_000 + 0.5), (2 * ADVANCE, 1, 99.0)]
     assert results.latencies_ms(tweets=completing + 1) == (pytest.approx(500), pytest.approx(500))
+
+
+def test_no_latency_without_a_window_that_ended():
+    results = Timed(make_tweets(100).table, 0, rate=1_000.0, begun=0.0)
+    assert results.latencies_ms(tweets=100) == (None, None)
+    results._windows = [(ADVANCE, 3, 1.0)]  # the end completed it
+    assert results.latencies_ms(tweets=100) == (None, None)

@@ -225,7 +225,7 @@ class _Contest:
         rates = {name: {p: [run.rate for run in runs] for p, runs in by.items()} for name, by in fast.items()}
         report.plots.append(Plot(f"{workload}: throughput", "parallelism", "tweets/s", rates, is_logarithmic=True))
         late = {
-            name: {p: [run.p50_ms for run in runs if run.p50_ms is not None] for p, runs in by.items()}
+            name: {p: found for p, runs in by.items() if (found := [r.p50_ms for r in runs if r.p50_ms is not None])}
             for name, by in loaded.items()
         }
         report.plots.append(
@@ -233,7 +233,9 @@ class _Contest:
         )
         best = max(rates[VSN], key=lambda parallelism: median(rates[VSN][parallelism]))
         report.add(f"{workload}: {VSN}, parallelism {best}", median(rates[VSN][best]), "tweets/s")
-        report.add(f"{workload}: {VSN}, p50 latency at {LOAD:.0%} load", late[VSN][best][0], "ms")
+        ours_late = late[VSN].get(best)
+        if ours_late:
+            report.add(f"{workload}: {VSN}, p50 latency at {LOAD:.0%} load", ours_late[0], "ms")
         self._report_shared_nothing(rates)
         ours = {(run.results, run.total) for name in (VSN, SN) for runs in fast.get(name, {}).values() for run in runs}
         report.add(f"{workload}: counts of SN that differ from VSN's", len(ours) - 1, "counts", at_most=0)
@@ -245,10 +247,11 @@ class _Contest:
             ratio = median(one / other for one, other in zip(rates[VSN][best], theirs, strict=True))
             goal = RATIO_GOALS[workload] if settings is flink.PROMPT else None
             report.add(f"{workload}: ratio to {settings.name}", ratio, "x", at_least=goal)
-            flink_late = late[settings.name][FLINK_AT][0]
-            report.add(f"{workload}: {settings.name}, p50 latency at {LOAD:.0%} load", flink_late, "ms")
-            if settings is flink.PROMPT:
-                share = late[VSN][best][0] / flink_late
+            flink_late = late[settings.name].get(FLINK_AT)
+            if flink_late:
+                report.add(f"{workload}: {settings.name}, p50 latency at {LOAD:.0%} load", flink_late[0], "ms")
+            if settings is flink.PROMPT and flink_late and ours_late:
+                share = ours_late[0] / flink_late[0]
                 report.add(f"{workload}: p50 latency relative to Flink's", share, "x", at_most=LATENCY_GOAL)
         self._check(fast)
 
