@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from math import sqrt
@@ -23,6 +25,7 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import stretch as st
 from stretch.bench import flink
@@ -209,61 +212,61 @@ class Runner:
 
     def play(self, tuples: int) -> Joined:
         """Add tuples as fast as they get in, and read all pairs."""
-        matches = total = 0
-        begun = time.perf_counter()
-        stop = self.done + tuples
-        while self.done < stop:
-            self._add(min(_BATCH, stop - self.done))
-            found = self._job.results(wait=False)
-            matches, total = matches + found.num_rows, total + _total(found)
-        self._pass()
-        found = self._job.results()
-        matches, total = matches + found.num_rows, total + _total(found)
-        return Joined(tuples, time.perf_counter() - begun, matches, total)
+        counted = [0, 0]
+
+        def count(found: pa.Table) -> None:
+            counted[0] += found.num_rows
+            counted[1] += int(found["x"].to_numpy().sum() + found["a"].to_numpy().sum())
+
+        seconds = self._run(tuples, None, count)
+        return Joined(tuples, seconds, *counted)
 
     def latency_ms(self, tuples: int, rate: float) -> float | None:
         """Add tuples when they are due; return the median latency of pairs, None if there were none."""
         latencies: list[float] = []
-        over, start, begun = threading.Event(), self.done, time.perf_counter()
+        start, begun = self.done, time.perf_counter()
 
-        def read() -> None:
-            while not over.is_set():
+        def measure(found: pa.Table) -> None:
+            # A pair has the time of its later tuple and a step more; of the two of a step, take the second.
+            numbers = 2 * (found["ts"].to_numpy() - 1) + 1 - start
+            latencies.extend(time.perf_counter() - begun - numbers / rate)
+
+        self._run(tuples, rate, measure)
+        return 1e3 * float(np.median(latencies)) if latencies else None
+
+    def _run(self, tuples: int, rate: float | None, consume: Callable[[pa.Table], None]) -> float:
+        """Add tuples, each input from a thread of its own, and read meanwhile; return how many seconds it took."""
+        start, begun = self.done, time.perf_counter()
+        with ThreadPoolExecutor(2) as threads:
+            sources = [threads.submit(self._feed, source, start, start + tuples, begun, rate) for source in (0, 1)]
+            while not all(source.done() for source in sources):
                 with self._turn:
                     found = self._job.results(wait=False)
                 if found.num_rows > 0:
-                    # A pair has the time of its later tuple and a step more; of the two of a step, take the second.
-                    numbers = 2 * (found["ts"].to_numpy() - 1) + 1 - start
-                    latencies.extend(time.perf_counter() - begun - numbers / rate)
+                    consume(found)
                 else:
                     time.sleep(_TICK_SECONDS / 4)
-
-        reader = threading.Thread(target=read)
-        reader.start()
-        stop = start + tuples
-        while self.done < stop:
-            due = min(stop, start + int((time.perf_counter() - begun) * rate)) - self.done
-            if due >= 2:
-                self._add(due // 2 * 2)
-            else:
-                time.sleep(_TICK_SECONDS)
-        self._pass()
-        time.sleep(10 * _TICK_SECONDS)
-        over.set()
-        reader.join()
-        self._job.results()
-        return 1e3 * float(np.median(latencies)) if latencies else None
-
-    def _add(self, tuples: int) -> None:
-        for source, batch in enumerate(self._streams.batches(self.done, self.done + tuples)):
-            with self._turn:
-                self._job.add(batch, source)
+            for source in sources:
+                source.result()
         self.done += tuples
+        consume(self._job.results())
+        return time.perf_counter() - begun
 
-    def _pass(self) -> None:
-        """Let both inputs pass the last tuples, so that these are ready."""
-        for source in (0, 1):
-            with self._turn:
-                self._job.watermark(int(self._streams.times[self.done - 1]) + 1, source)
+    def _feed(self, source: int, start: int, stop: int, begun: float, rate: float | None) -> None:
+        """Add the tuples of one input, at once or when they are due; then let the input pass the last of them."""
+        done = start
+        while done < stop:
+            due = stop if rate is None else min(stop, start + int((time.perf_counter() - begun) * rate) // 2 * 2)
+            if due > done:
+                until = min(due, done + _BATCH)
+                batch = self._streams.batches(done, until)[source]
+                with self._turn:
+                    self._job.add(batch, source)
+                done = until
+            if rate is not None:
+                time.sleep(_TICK_SECONDS)
+        with self._turn:
+            self._job.watermark(int(self._streams.times[stop - 1]) + 1, source)
 
     def __enter__(self) -> Runner:
         return self
@@ -272,7 +275,3 @@ class Runner:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._job.stop()
-
-
-def _total(found: Any) -> int:
-    return int(found["x"].to_numpy().sum() + found["a"].to_numpy().sum()) if found.num_rows > 0 else 0

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -118,16 +119,18 @@ class _Play:
         """Play all trades, and wait for the last pairs."""
         with self.job:
             begun = time.perf_counter()
-            reader = threading.Thread(target=self._read, args=(begun,))
-            reader.start()
-            try:
-                self._feed(begun)
-            finally:
-                time.sleep(50 * _TICK_SECONDS)
-                self._over.set()
-                reader.join()
+            with ThreadPoolExecutor(3) as threads:
+                reader = threads.submit(self._read, begun)
+                try:
+                    for source in [threads.submit(self._feed, begun, source) for source in (0, 1)]:
+                        source.result()
+                    time.sleep(50 * _TICK_SECONDS)
+                finally:
+                    self._over.set()
+                reader.result()
 
-    def _feed(self, begun: float) -> None:
+    def _feed(self, begun: float, source: int) -> None:
+        """Add the trades to one input when they are due."""
         done = 0
         while True:
             now = time.perf_counter() - begun
@@ -136,13 +139,11 @@ class _Play:
                 part = self._batch.slice(done, due - done)
                 self.wanted = max(self.wanted, now - self._times[done] / 1e3)
                 done = due
-                for source in (0, 1):
-                    with self._turn:
-                        self.job.add(part, source)
-            for source in (0, 1):  # nothing before now follows: what is there is ready
                 with self._turn:
-                    self.job.watermark(int(now * 1e3) + 1, source)
-            if len(self.threads) < now:
+                    self.job.add(part, source)
+            with self._turn:  # nothing before now follows: what is there is ready
+                self.job.watermark(int(now * 1e3) + 1, source)
+            if source == 0 and len(self.threads) < now:
                 self.threads.append(float(self.job.metrics().parallelism))
             if now >= self._seconds:
                 return
