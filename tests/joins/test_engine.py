@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import stretch as st
+from stretch.node import Node, StateLog
 from tests.harness.definition import Cut, Cutless, Tuple, exact, joined
 from tests.harness.queries import window
 from tests.harness.run import rows_of
@@ -124,3 +125,26 @@ def test_a_row_does_not_meet_itself(seed):
     sides = [side, [], side]
     found = run(st.Join(**timing(when), match=near, self_join=True, how="left"), sides, chance, changes=0.15)
     assert exact(found) == exact(expected(sides, when, near, how="left", is_self=True))
+
+
+def on_node(directory, restarts):
+    """Join in micro-batches of ten rows a side; where `restarts` says so, another node goes on from what is written."""
+    chance, results = random.Random(5), []
+    sides = [rows(chance, 40, [0, 1, 2]) for _ in range(2)]
+    join, log = st.Join(window=window(Cut(9, 1, "single")), match=near), StateLog(directory)
+    node = Node(join, [SCHEMA] * 2, parallelism=2)
+    for number in range(4):
+        part = [(n, batch(side[10 * number : 10 * number + 10])) for n, side in enumerate(sides)]
+        results += [row for made in node.process(number, part) for row in rows_of(pa.Table.from_batches([made]))]
+        node.commit(log)
+        if number in restarts:
+            node.stop()
+            node = Node.restore(log, number, join, [SCHEMA] * 2, parallelism=1)
+    node.stop()
+    return results
+
+
+def test_a_restart_in_the_middle_of_a_window_changes_nothing(tmp_path):
+    expected = on_node(str(tmp_path / "whole"), restarts=())
+    assert expected
+    assert on_node(str(tmp_path / "cut"), restarts=(1, 2)) == expected
