@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stretch.buffer.layout import LogView
+from stretch.buffer.layout import NEVER, LogView
 from stretch.buffer.ready_log_kernels import (
     FULL,
     advance,
@@ -68,8 +68,6 @@ SEEN: Final = 18  # of each input: rows before the reader's position
 READER: Final = 20  # constant: its slot in the log, behind those of the workers
 SOURCE: Final = 21  # constant: its slot in the output
 ALONE_CELLS: Final = 32
-
-NEVER: Final = 1 << 62
 
 
 @kernel
