@@ -183,7 +183,7 @@ def _summarise(report: Report, changes: dict[str, dict[int, list[Change]]]) -> N
     )
     header = ["instances before", "action", "instances after", "in the paper", "median ms"]
     report.tables.append(Table("Starting and resulting parallelism", header, rows))
-    report.charts.append(Chart("Time of a reconfiguration", "ms", took))
+    report.charts.append(Chart("Time of a reconfiguration", "ms", {name: each for name, each in took.items() if each}))
     report.charts.append(Chart("Coefficient of variation of the instances' work, at 70 % load", "%", uneven))
 
 
