@@ -14,7 +14,9 @@ from stretch.cli.text import clock, emphasis, table
 def test_without_a_command_it_helps(capsys):
     assert main([]) == 0
     shown = capsys.readouterr().out
-    assert all(f"\n    {name} " in shown for name in COMMANDS)
+    assert set(COMMANDS) <= {
+        line.split()[0] for line in shown.splitlines() if line.startswith("    ") and line[4] != " "
+    }
 
 
 @pytest.mark.parametrize("name", COMMANDS)
