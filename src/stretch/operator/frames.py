@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 _run_on: Callable[..., Any] | None = None
 
@@ -30,6 +30,15 @@ class Placement:
 
 class OnFrames:
     """What all operators have in common: they run on DataFrames."""
+
+    def explain(self, inputs: Any = None, *, time: str = "ts", resolution: str | int | None = None) -> str:
+        """Compile the functions for the compiled engine, and say what came of it: types, layouts, panes, seconds.
+
+        - `inputs`: the schemas of the inputs, where the operator does not declare them.
+        """
+        from stretch.operator.explain import explain_operator  # it knows all operators, which are made from this
+
+        return explain_operator(cast("Any", self), inputs, time, resolution)
 
     def on(
         self,
