@@ -56,8 +56,8 @@ fix: $(READY) ## Repair what ruff can repair, and format
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-ci: lint test test-nojit ## Run what CI runs: all this, and a few kills of a query on Spark
-	@$(PYTEST) -m slow --timeout 900 tests/spark/test_kills.py
+ci: lint test test-nojit ## Run what CI runs: all this, the guides on Spark, and a few kills of a query
+	@$(PYTEST) -m slow --timeout 900 tests/docs tests/spark/test_live.py tests/spark/test_replay.py tests/spark/test_kills.py
 
 clean: ## Remove .venv, caches and build leftovers
 	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info

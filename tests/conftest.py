@@ -31,12 +31,18 @@ settings.register_profile("thousand", settings.get_profile("fast"), max_examples
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "fast"))
 
 
+COMPILING = ("bench", "joins", "node", "runtime")
+"""Folders of tests that compile operators."""
+
+
 def pytest_collection_modifyitems(items):
-    """Keep the tests that need Spark in one process, so that it is started once."""
+    """Keep tests in one process that share what takes long to make: Spark, or a file's compiled operators."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
             item.add_marker(pytest.mark.timeout(600))  # the first one starts Spark, and a worker that compiles
+        elif item.path.parent.name in COMPILING:
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{item.path.name}"))
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 MARKDOWN = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 # These teach by code that runs; in any other document the code that there is has to run.
-LESSONS = {ROOT / "README.md", ROOT / "docs/tutorial.md", *ROOT.glob("docs/guide/**/*.md")}
+LESSONS = {ROOT / "README.md", ROOT / "docs/tutorial.md", *ROOT.glob("docs/guide/**/*.md")} - {
+    ROOT / "docs/guide/deployment.md",  # of clusters
+    ROOT / "docs/guide/evaluation.md",  # of commands that take hours
+}
 DOCUMENTS = [path for path in MARKDOWN if path in LESSONS or "```py" in path.read_text(encoding="utf-8")]
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 MODULES_WITH_EXAMPLES = [
@@ -130,7 +133,14 @@ def test_document_runs(path, namespace):
     check(path, namespace)
 
 
-@pytest.mark.parametrize("path", ON_SPARK, ids=by_path)
+GUIDE = ROOT / "docs/guide"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow if path.parent == GUIDE else ()) for path in ON_SPARK],
+    ids=[by_path(path) for path in ON_SPARK],
+)
 def test_document_runs_on_spark(path, namespace, spark):
     check(path, namespace)
 

@@ -103,7 +103,7 @@ def test_texts_live_until_the_last_operator_has_reported_them(monkeypatch):
         second = st.setup(summing(200), upstream=first)
         parts = []
         for block in range(60):
-            first.add(visits(*((10 * block + n % 10, f"user {block} {n}", 1) for n in range(500))))
+            first.add(visits(*((10 * block + n // 50, f"user {block} {n}", 1) for n in range(500))))
             first.engine.memory.dictionary.sweep()
             parts.append(second.results())
         parts.append(second.finish())

@@ -78,7 +78,7 @@ def test_a_stop_from_another_thread_ends_calls_that_wait(waiting):
     job = started(SPINNING, engine="compiled", parallelism=2, max_parallelism=2)
     batch = slow(2_000, A_MILLISECOND)
     if waiting != "add":
-        job.add(batch)
+        job.add(slow(16, 30 * A_MILLISECOND))  # flow control lets in the last of them while some are still to come
     found = []
 
     def wait():

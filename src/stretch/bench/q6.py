@@ -23,12 +23,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import stretch as st
 from stretch.bench.fitted import make_trades
 from stretch.bench.report import Plot, Report, Say
+from stretch.controllers import ThresholdController
+from stretch.controllers.elastic import elastic
 from stretch.operator.join import BLOCK_COUNT
 from stretch.operator.paper import hedge
 from stretch.runtime.reference import EngineName
+from stretch.runtime.setup import setup
+from stretch.windows.spec import sliding
 
 HELP = "Q6: a self-join of trades that come in bursts, in real time, with a controller that chooses the parallelism"
 
@@ -82,7 +85,7 @@ def busiest_part(trades: pa.Table, seconds: int) -> pa.Table:
 
 def _warm_up(trades: pa.Table, engine: EngineName) -> None:
     """Compile, which is done once in a process."""
-    with st.setup(hedge(st.sliding(WINDOW_MS), two_sided=True, groups=GROUPS), engine=engine) as job:
+    with setup(hedge(sliding(WINDOW_MS), two_sided=True, groups=GROUPS), engine=engine) as job:
         for source in (0, 1):
             job.add(trades.slice(0, 100), source)
         job.finish()
@@ -92,12 +95,12 @@ class _Play:
     """Trades in real time, and what came of them."""
 
     def __init__(self, trades: pa.Table, size: Size, engine: EngineName) -> None:
-        elastic: Any = 1
+        parallelism: Any = 1
         if engine == "compiled":
-            elastic = st.elastic(1, size.max_parallelism, controller=st.ThresholdController(), interval=size.interval)
-        self.job = st.setup(
-            hedge(st.sliding(WINDOW_MS), two_sided=True, groups=GROUPS),
-            parallelism=elastic,
+            parallelism = elastic(1, size.max_parallelism, controller=ThresholdController(), interval=size.interval)
+        self.job = setup(
+            hedge(sliding(WINDOW_MS), two_sided=True, groups=GROUPS),
+            parallelism=parallelism,
             max_parallelism=None if engine == "compiled" else 1,
             engine=engine,
         )

@@ -41,10 +41,8 @@ provide(_run_on)
 def live(query: Any) -> Any:
     """Look at the operators of a running streaming query, and change their parallelism.
 
-    >>> st.live(query).reconfigure(parallelism=4)
-    [<Reconfiguration: epoch 1, parallelism 4, switched at 1700000000000000 after 3.10 ms>]
-    >>> st.live(query).metrics()
-    [ShardMetrics(operator='Aggregate', shard=0, ...)]
+    st.live(query).reconfigure(parallelism=4)  # a Reconfiguration for each shard
+    st.live(query).metrics()  # a ShardMetrics for each shard
     """
     from stretch.spark.live_query import live as look_at
 
@@ -57,8 +55,8 @@ def remaining(query: Any, operator: str | None = None) -> Any:
     It reads the state of the last micro-batch and leaves it as it is. `operator` is the name of the one that is meant,
     where the query has several.
 
-    >>> query.awaitTermination()  # a query with trigger(availableNow=True)
-    >>> st.remaining(query).write.mode("append").parquet("out/")
+        query.awaitTermination()  # a query with trigger(availableNow=True)
+        st.remaining(query).write.mode("append").parquet("out/")
     """
     from stretch.spark.remaining_rows import remaining as read
 
