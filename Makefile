@@ -56,8 +56,7 @@ fix: $(READY) ## Repair what ruff can repair, and format
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-ci: lint test test-nojit ## Run what CI runs: all this, the guides on Spark, and a few kills of a query
-	@$(PYTEST) -m slow --timeout 900 tests/docs tests/spark/test_live.py tests/spark/test_replay.py tests/spark/test_kills.py
+ci: lint test test-nojit ## Run what CI runs
 
 clean: ## Remove .venv, caches and build leftovers
 	rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
