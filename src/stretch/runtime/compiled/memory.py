@@ -142,7 +142,7 @@ class TableMemory(Memory):
             pool,
             program.template,
             self.dictionary.hashes.view(np.int64),
-            program.record,
+            self.dictionary.places,
         )
 
     @property
