@@ -361,4 +361,154 @@ class Mapped:
         return mapped(tuples, tagged)
 
 
-Query = Aggregated | Computed | Joined | Forwarded | Mapped
+# --- functions that can be compiled
+
+
+def tags_and_user(t: Any) -> Iterable[tuple[str, int | None]]:
+    """Keys of a text and a number that may be None, one of them twice now and then."""
+    if t.tag != "red":
+        yield t.tag, t.user
+    if t.tags is not None:
+        for tag in t.tags:
+            if tag is not None:
+                yield tag, t.user
+
+
+def keys_of_tags(t: Tuple) -> list[Any]:
+    return [(t.row.tag, t.row.user)] * (t.row.tag != "red") + [(tag, t.row.user) for tag in t.row.tags or () if tag]
+
+
+def _take(w: Any, t: Any) -> None:
+    w.count += 1
+    w.longest = max(w.longest, 0 if t.tag is None else len(t.tag))
+
+
+def _take_from_both(ws: Any, t: Any) -> None:
+    if t.input == 0:
+        ws[0].count += 1
+    else:
+        ws[1].count += t.x % 7
+
+
+def _merge_taken(a: Any, b: Any) -> None:
+    a.count += b.count
+    a.longest = max(a.longest, b.longest)
+
+
+def _every_other(w: Any, t: Any) -> Iterable[Row]:
+    w.count += 1
+    if w.count % 2 == 1:
+        yield t.tag, t.user, t.x
+
+
+def _longest_of(key: Any, group: list[Tuple]) -> list[Row]:
+    return [(*key, len(group), max(len(t.row.tag or "") for t in group))]
+
+
+def _both_of(key: Any, group: list[Tuple]) -> list[Row]:
+    return [(key, sum(t.input == 0 for t in group), sum(t.row.x % 7 for t in group if t.input == 1))]
+
+
+WRITTEN: dict[str, Functions] = {
+    "texts": Functions(
+        {
+            "keys": tags_and_user,
+            "state": "count int, longest long",
+            "update": _take,
+            "output": lambda w: (w.key[0], w.key[1], w.count, w.longest),
+            "schema": "tag string, user long, count long, longest long",
+        },
+        on_output=_longest_of,
+    ),
+    "merged": Functions(
+        {
+            "keys": ["tag", "user"],
+            "state": "count int, longest long",
+            "update": _take,
+            "merge": _merge_taken,
+            "output": lambda w: (w.key[0], w.key[1], w.count, w.longest),
+            "schema": "tag string, user long, count long, longest long",
+        },
+        on_output=_longest_of,
+    ),
+    "rows of updates": Functions(
+        {
+            "keys": "tag",
+            "state": "count long",
+            "update": _every_other,
+            "output": lambda w: (w.key, w.count, None),
+            "schema": "tag string, user long, x long",
+        },
+        on_update=lambda key, earlier, t: [(t.row.tag, t.row.user, t.row.x)] * (len(earlier) % 2 == 0),
+        on_output=lambda key, group: [(key, len(group), None)],
+    ),
+    "two inputs": Functions(
+        {
+            "keys": "tag",
+            "state": "count long",
+            "update": _take_from_both,
+            "output": lambda ws: (ws[0].key, ws[0].count, ws[1].count),
+            "schema": "tag string, first long, second long",
+        },
+        on_output=_both_of,
+        inputs=2,
+    ),
+}
+KEYS_WRITTEN: dict[str, Callable[[Tuple], list[Any]]] = {
+    "texts": keys_of_tags,
+    "merged": lambda t: [(t.row.tag, t.row.user)],
+    "rows of updates": lambda t: [t.row.tag],
+    "two inputs": lambda t: [t.row.tag],
+}
+
+
+@dataclass(frozen=True)
+class Written:
+    """An `Operator` whose functions can be compiled."""
+
+    cut: Cut
+    name: str
+    groups: int = 16
+
+    @property
+    def inputs(self) -> int:
+        return WRITTEN[self.name].inputs
+
+    def operator(self) -> Any:
+        return st.Operator(window=window(self.cut), inputs=self.inputs, groups=self.groups, **WRITTEN[self.name].told)
+
+    def expected(self, tuples: Sequence[Tuple]) -> list[Row]:
+        chosen, keys = WRITTEN[self.name], KEYS_WRITTEN[self.name]
+        rules: dict[str, Any] = {"on_update": chosen.on_update, "on_output": chosen.on_output}
+        known = {name: rule for name, rule in rules.items() if rule is not None}
+        return results(tuples, self.cut, lambda t: dict.fromkeys(keys(t)), **known)
+
+
+def tagged_or_not(t: Any) -> Iterable[Row]:
+    """Rows of a Map, compiled."""
+    if t.tag is not None and len(t.tag) < 5:
+        yield t.tag, t.user, t.x
+        yield t.tag, None, t.timestamp
+
+
+@dataclass(frozen=True)
+class MappedRows:
+    """A `Map` whose function can be compiled."""
+
+    cut: Cut
+    inputs: int = 2
+    groups: int = 16
+
+    def operator(self) -> Any:
+        return st.Map(tagged_or_not, schema="tag string, user long, x long", inputs=self.inputs)
+
+    def expected(self, tuples: Sequence[Tuple]) -> list[Row]:
+        return [
+            (t.timestamp, *row)
+            for t in tuples
+            if t.row.tag is not None and len(t.row.tag) < 5
+            for row in ((t.row.tag, t.row.user, t.row.x), (t.row.tag, None, t.timestamp))
+        ]
+
+
+Query = Aggregated | Computed | Joined | Forwarded | Mapped | Written | MappedRows

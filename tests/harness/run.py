@@ -22,7 +22,7 @@ from hypothesis import currently_in_test_context, note
 import stretch as st
 from stretch.reference.scheduler import Turn
 from tests.harness.definition import Cut, Cutless, Row
-from tests.harness.queries import SCHEMA, Aggregated, Columns, Computed, Forwarded, Joined, Mapped
+from tests.harness.queries import SCHEMA, Aggregated, Columns, Computed, Forwarded, Joined, Mapped, MappedRows, Written
 from tests.harness.scenarios import Case, Change, Execution, Scenario, Step
 from tests.harness.trace import Trace
 
@@ -40,9 +40,11 @@ __all__ = [
     "Forwarded",
     "Joined",
     "Mapped",
+    "MappedRows",
     "Run",
     "Scenario",
     "Step",
+    "Written",
     "inf",
     "interleave",
     "nan",

@@ -18,7 +18,9 @@ from tests.harness.queries import (
     Forwarded,
     Joined,
     Mapped,
+    MappedRows,
     Query,
+    Written,
 )
 
 POOL_MAX = 6
@@ -155,21 +157,36 @@ def queries() -> Any:
     return some.sampled_from(choices).flatmap(lambda choice: choice)
 
 
-SHAPES = {
-    "counts by text": Aggregated(Cut(1, 1), "tag", (("count", None), ("count", "x")), groups=16),
+SHAPES: dict[str, Any] = {
     "sums by list of text": Aggregated(
         Cut(1, 1), "tags", (("sum", "x"), ("sum", "y"), ("mean", "y"), ("last", "tag")), groups=5
     ),
-    "extremes of all": Aggregated(
-        Cut(1, 1), "one for all", (("min", "x"), ("max", "y"), ("min", "y"), ("first", "tag")), occurrences=True
+    "composite keys": Aggregated(
+        Cut(1, 1), "user and tag", (("count", None), ("mean", "x"), ("min", "tag"), ("max", "tag")), groups=16
     ),
+    "texts": Written(Cut(1, 1), "texts"),
 }
 """Queries for engines that compile: few, since each is compiled once; their windows are data."""
+
+MORE_SHAPES: dict[str, Any] = {
+    "ints that may be null": Aggregated(
+        Cut(1, 1), "user", (("count", "x"), ("count", None), ("first", "y"), ("max", "y")), groups=1024
+    ),
+    "one for all": Aggregated(
+        Cut(1, 1), "one for all", (("min", "x"), ("max", "x"), ("min", "y"), ("first", "tag")), occurrences=True
+    ),
+    "merged": Written(Cut(1, 1), "merged"),
+    "rows of updates": Written(Cut(1, 1), "rows of updates"),
+    "two inputs": Written(Cut(1, 1), "two inputs"),
+    "map": MappedRows(Cut(1, 1)),
+}
+"""The same, for slow tests."""
 
 
 def shaped(shape: str) -> Any:
     """A query of a shape, over windows of any size."""
-    return some.builds(lambda cut: replace(SHAPES[shape], cut=cut), cuts(some.just(SHAPES[shape].cut.kind)))
+    query = (SHAPES | MORE_SHAPES)[shape]
+    return some.builds(lambda cut: replace(query, cut=cut), cuts(some.just(query.cut.kind)))
 
 
 # --- streams

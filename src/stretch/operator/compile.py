@@ -195,8 +195,9 @@ def compile_function(
     except NumbaError as problem:
         text = str(problem)
         hint = next((hint for sign, hint in _HINTS if sign in text), None)
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        reason = next((line for line in reversed(lines) if "Error" in line or "nknown" in line), lines[0])
+        skipped = ("Failed in", "During:", "File ", "^")
+        lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith(skipped)]
+        reason = next((line for line in reversed(lines) if "Error" in line or "nknown" in line), [*lines, text][0])
         raise DefinitionError(
             f"{operator}: {role} cannot be compiled",
             where=where_of(function),

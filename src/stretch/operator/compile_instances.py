@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import types
 
 from stretch.native.instance import Field, InstanceType, instance_maker
 from stretch.native.jit import specialised
-from stretch.native.memory import address_of
 from stretch.operator.compile_keys import Key
 from stretch.schema import Schema, Type
 
@@ -46,7 +46,8 @@ def compile_instances(key: Key, state: Schema | None, inputs: int, first: int) -
 def _make_one(make: Callable[..., Any], load_key: Callable[..., Any], first: int) -> Callable[..., Any]:
     @specialised
     def make_one(tables, at, left, right):  # type: ignore[no-untyped-def]
-        return make(address_of(tables.heap) + 8 * (at + first), left, right, load_key(tables, at))
+        address = np.int64(tables.heap.ctypes.data) + 8 * (at + first)
+        return make(address, left, right, load_key(tables, at))
 
     return make_one
 

@@ -17,6 +17,7 @@ from numba import types
 from stretch.errors import DefinitionError
 from stretch.native.hashing import hash_int, hash_next, with_hash
 from stretch.native.jit import specialised
+from stretch.native.literal import not_literal
 from stretch.native.optional import without_none
 from stretch.native.text import TEXT, make_text, number_of
 from stretch.operator.extract import REST_WORDS
@@ -197,7 +198,7 @@ def _put_parts(parts: tuple[Part, ...], is_tuple: bool) -> Callable[..., int]:
 
     @specialised
     def put_tuple(tables, made, scratch, count):  # type: ignore[no-untyped-def]
-        code = put(tables, made, scratch.rest, count * REST_WORDS, begun, 0)
+        code = put(tables, made, scratch.rest, count * REST_WORDS, not_literal(begun), not_literal(0))
         scratch.keys[count] = code
         return code
 

@@ -16,7 +16,6 @@ import numpy as np
 from numba import types
 
 from stretch.native.jit import specialised
-from stretch.native.memory import address_of
 from stretch.native.text import TEXT, TEXT_LIST, make_text, make_text_list
 from stretch.operator.columns import Form, Layout, dtype_of
 from stretch.operator.fingerprint import names_used
@@ -158,7 +157,7 @@ def _compile_list(source: int, name: str, type_: Type, layout: Layout) -> tuple[
         @specialised
         def texts(inputs, tables, index, time):  # type: ignore[no-untyped-def]
             column = inputs[source][position]
-            items = address_of(column.items) + 4 * np.int64(column.starts[index])
+            items = np.int64(column.items.ctypes.data) + 4 * np.int64(column.starts[index])
             return (make_text_list(items, np.int64(column.lengths[index]), tables.texts[0], tables.texts[1]),)
 
         return texts, TEXT_LIST

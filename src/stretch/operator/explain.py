@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any, Final
+from typing import Any
 
 from stretch.operator.plan import AnyOperator, Plan, make_plan
 from stretch.operator.program import Program, compile_plan
 from stretch.operator.spec import Operator, as_inputs
 from stretch.schema import Schema
-from stretch.windows.layout import KEY_GROUP, KEY_ID, KEY_ID_PAIR, KEY_INT, KEY_INT_PAIR
-
-KEY_FORMS: Final = {
-    KEY_INT: "an int",
-    KEY_ID: "a text, by its id",
-    KEY_ID_PAIR: "a pair of texts, by their ids",
-    KEY_INT_PAIR: "a pair of ints",
-    KEY_GROUP: "an int that is its own group",
-}
 
 
 class Explanation(str):
@@ -34,8 +25,6 @@ def explain_operator(operator: AnyOperator, inputs: Any, time: str, resolution: 
     declared = [stream.schema for stream in (operator.inputs if inputs is None else as_inputs(inputs))]
     schemas = [schema if schema is not None else Schema(()) for schema in declared]
     plan = make_plan(operator, schemas, time, resolution)
-    if isinstance(plan.operator, Operator) and plan.operator.pairing is not None:
-        return Explanation(f"{plan.name}: a join; its rows stay in the shared log, and match is compiled at setup")
     begun = perf_counter()
     program = compile_plan(plan)
     seconds = perf_counter() - begun
@@ -56,12 +45,12 @@ def _input(plan: Plan, program: Program, number: int) -> str:
 def _state(plan: Plan, operator: Operator, program: Program) -> list[str]:
     shape, timing, boundaries = program.shape, program.timing, plan.boundaries
     assert boundaries is not None
-    kept = "one table per window"
+    kept = "one sliding instance per key" if program.is_single else "one table per window"
     if program.has_panes:
         kept = f"one table per pane of {timing.step}, which windows share"
     state = "ready-made" if operator.reductions is not None else str(operator.state or "none")
     return [
-        f"  key:     {KEY_FORMS[shape.key_kind]}, in {shape.key_words} word(s)",
+        f"  key:     {program.key_type or 'none'}, in {shape.key_words} word(s)",
         f"  state:   {state}; an entry has {shape.entry_words} words ({8 * shape.entry_words} bytes)",
         f"  windows: size {boundaries.size}, advance {boundaries.advance}, kind {boundaries.kind!r}; {kept}",
         f"  groups:  {shape.groups} key groups, up to {shape.panes} live tables each",

@@ -73,6 +73,7 @@ class Program:
     is_single: bool = False  # one instance per key, which slides from table to table
     functions: Functions | None = None  # where the user wrote them; then `step` and `write` do nothing
     mapped: Mapped | None = None
+    key_type: Any = None  # of what functions see as w.key
     workers: dict[Any, Any] = field(default_factory=dict)  # the loops compiled from it, by the types of their station
 
     @property
@@ -179,7 +180,10 @@ def _compile_aggregate(plan: Plan, operator: Operator, layouts: tuple[Layout, ..
     state = [word for words in words_of for word in words]
     shape = make_shape(key.kind, key.words, len(state), _ring(plan, timing), plan.group_count)
     template = ([0] * key_words + state + [0] * shape.entry_words)[: shape.entry_words]
-    return Program(plan, layouts, timing, shape, template, extracts, step, merge, write, results, has_panes=True)
+    steps_of = step, merge, write
+    return Program(
+        plan, layouts, timing, shape, template, extracts, *steps_of, results, has_panes=True, key_type=key.type
+    )
 
 
 def _write_key(key: Key, outs: list[int], write: Any) -> Any:
@@ -219,6 +223,7 @@ def _compile_functions(plan: Plan, operator: Operator, layouts: tuple[Layout, ..
         has_panes=functions.merge is not None,
         is_single=_is_single(plan),
         functions=functions,
+        key_type=key.type,
     )
 
 
