@@ -146,6 +146,12 @@ class TableMemory(Memory):
         )
 
     @property
+    def holds_rows(self) -> bool:
+        """Whether rows of `update` wait in the heap for the end of their window."""
+        functions = self._program.functions
+        return functions is not None and functions.held_at >= 0
+
+    @property
     def state_bytes(self) -> int:
         return 8 * int(self.tables.free[:, LIVE_WORDS].sum())
 
