@@ -497,7 +497,7 @@ class MappedRows:
 
     cut: Cut
     inputs: int = 2
-    groups: int = 16
+    groups: int = 1024
 
     def operator(self) -> Any:
         return st.Map(tagged_or_not, schema="tag string, user long, x long", inputs=self.inputs)
@@ -511,4 +511,52 @@ class MappedRows:
         ]
 
 
-Query = Aggregated | Computed | Joined | Forwarded | Mapped | Written | MappedRows
+def _count_and_note(w: Any, t: Any) -> None:
+    w.count += 1
+    w.latest = t.timestamp
+
+
+def _half(w: Any) -> None:
+    w.count //= 2
+    if w.latest < w.left:
+        w.count = 0
+        w.latest = 0
+
+
+@dataclass(frozen=True)
+class Fading:
+    """Sliding instances: each step halves the count, until the last tuple has left."""
+
+    cut: Cut
+    inputs: int = 1
+    groups: int = 16
+
+    def operator(self) -> Any:
+        return st.Operator(
+            window=window(self.cut),
+            keys="user",
+            groups=self.groups,
+            state="count long, latest long",
+            update=_count_and_note,
+            slide=_half,
+            output=lambda w: (w.key, w.count, w.left),
+            schema="user long, count long, left long",
+        )
+
+    def expected(self, tuples: Sequence[Tuple]) -> list[Row]:
+        size, step = self.cut.size, self.cut.advance
+        arrived: dict[tuple[Any, int], list[int]] = {}
+        for t in tuples:
+            arrived.setdefault((t.row.user, ((t.timestamp - size) // step + 1) * step), []).append(t.timestamp)
+        rows: list[Row] = []
+        for user, left in sorted(arrived, key=lambda place: place[1]):
+            count, latest = 0, left - 1
+            while (user, left) in arrived or (latest >= left and (count, latest) != (0, 0)):
+                times = arrived.pop((user, left), [])
+                count, latest = (count if latest >= left else 0) + len(times), max([latest, *times])
+                rows.append((left + size, user, count, left))
+                count, left = count // 2, left + step
+        return rows
+
+
+Query = Aggregated | Computed | Joined | Forwarded | Mapped | Written | MappedRows | Fading

@@ -15,6 +15,7 @@ from tests.harness.queries import (
     Aggregated,
     Columns,
     Computed,
+    Fading,
     Forwarded,
     Joined,
     Mapped,
@@ -178,6 +179,7 @@ MORE_SHAPES: dict[str, Any] = {
     "merged": Written(Cut(1, 1), "merged"),
     "rows of updates": Written(Cut(1, 1), "rows of updates"),
     "two inputs": Written(Cut(1, 1), "two inputs"),
+    "sliding": Fading(Cut(1, 1, "single")),
     "map": MappedRows(Cut(1, 1)),
 }
 """The same, for slow tests."""

@@ -25,6 +25,8 @@ def explain_operator(operator: AnyOperator, inputs: Any, time: str, resolution: 
     declared = [stream.schema for stream in (operator.inputs if inputs is None else as_inputs(inputs))]
     schemas = [schema if schema is not None else Schema(()) for schema in declared]
     plan = make_plan(operator, schemas, time, resolution)
+    if isinstance(plan.operator, Operator) and plan.operator.pairing is not None:
+        return Explanation(f"{plan.name}: a join; its rows stay in the shared log, and match is compiled at setup")
     begun = perf_counter()
     program = compile_plan(plan)
     seconds = perf_counter() - begun

@@ -203,6 +203,8 @@ def _compile_functions(plan: Plan, operator: Operator, layouts: tuple[Layout, ..
     """Compile an operator whose functions the user wrote: one table per window, or per pane to merge."""
     check_functions(plan, operator)
     key, extracts = _compile_keys(plan, layouts)
+    if operator.slide is not None and any(part.kind == TEXT for part in key.parts):
+        raise not_compiled(plan.name, "a text as key beside slide", "instances that slide may outlive the key's text")
     views = tuple(
         compile_tuples(stream, layout, [(cast("Any", operator.update), 1)])
         for stream, layout in zip(plan.streams, layouts, strict=True)
