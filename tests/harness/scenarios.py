@@ -15,13 +15,10 @@ from tests.harness.queries import (
     Aggregated,
     Columns,
     Computed,
-    Fading,
     Forwarded,
     Joined,
     Mapped,
-    MappedRows,
     Query,
-    Written,
 )
 
 POOL_MAX = 6
@@ -158,37 +155,21 @@ def queries() -> Any:
     return some.sampled_from(choices).flatmap(lambda choice: choice)
 
 
-SHAPES: dict[str, Any] = {
+SHAPES = {
+    "counts by text": Aggregated(Cut(1, 1), "tag", (("count", None), ("count", "x")), groups=16),
     "sums by list of text": Aggregated(
         Cut(1, 1), "tags", (("sum", "x"), ("sum", "y"), ("mean", "y"), ("last", "tag")), groups=5
     ),
-    "composite keys": Aggregated(
-        Cut(1, 1), "user and tag", (("count", None), ("mean", "x"), ("min", "tag"), ("max", "tag")), groups=16
+    "extremes of all": Aggregated(
+        Cut(1, 1), "one for all", (("min", "x"), ("max", "y"), ("min", "y"), ("first", "tag")), occurrences=True
     ),
-    "texts": Written(Cut(1, 1), "texts"),
 }
 """Queries for engines that compile: few, since each is compiled once; their windows are data."""
-
-MORE_SHAPES: dict[str, Any] = {
-    "ints that may be null": Aggregated(
-        Cut(1, 1), "user", (("count", "x"), ("count", None), ("first", "y"), ("max", "y")), groups=1024
-    ),
-    "one for all": Aggregated(
-        Cut(1, 1), "one for all", (("min", "x"), ("max", "x"), ("min", "y"), ("first", "tag")), occurrences=True
-    ),
-    "merged": Written(Cut(1, 1), "merged"),
-    "rows of updates": Written(Cut(1, 1), "rows of updates"),
-    "two inputs": Written(Cut(1, 1), "two inputs"),
-    "sliding": Fading(Cut(1, 1, "single")),
-    "map": MappedRows(Cut(1, 1)),
-}
-"""The same, for slow tests."""
 
 
 def shaped(shape: str) -> Any:
     """A query of a shape, over windows of any size."""
-    query = (SHAPES | MORE_SHAPES)[shape]
-    return some.builds(lambda cut: replace(query, cut=cut), cuts(some.just(query.cut.kind)))
+    return some.builds(lambda cut: replace(SHAPES[shape], cut=cut), cuts(some.just(SHAPES[shape].cut.kind)))
 
 
 # --- streams

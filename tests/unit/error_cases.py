@@ -112,7 +112,6 @@ OPERATORS = {
     "keys that are none": lambda: operator(keys=5),
     "no function at all": lambda: operator(update=None, output=None),
     "a sliding state without slide": lambda: operator(window=st.sliding(10, 5, kind="single")),
-    "a merge without state": lambda: operator(state=None, merge=lambda a, b: None),
     "a map without a function": lambda: st.Map(None, schema="x int"),
     "not an operator": lambda: st.setup("wordcount"),
 }

@@ -24,8 +24,7 @@ PARAMETERS = {
     "sliding": "size advance kind",
     "tumbling": "size kind",
     "input": "schema keys",
-    "Operator": "* window schema keys inputs state update output slide merge mapping groups keys_are_groups "
-    "occurrences name",
+    "Operator": "* window schema keys inputs state update output slide mapping groups keys_are_groups occurrences name",
     "Operator.on": "self frames * time source watermark idle resolution shards parallelism max_parallelism late state",
     "live": "query",
     "remaining": "query operator",

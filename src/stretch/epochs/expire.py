@@ -11,9 +11,7 @@ from stretch.native.jit import specialised
 from stretch.native.literal import not_literal
 from stretch.operator.program import Program
 from stretch.windows.kernels import (
-    HEAP_FULL,
     copy_table,
-    create_table,
     drop_table,
     find_or_create,
     find_slot,
@@ -27,8 +25,7 @@ from stretch.windows.layout import BLOCK, CLASS, CLASS_MIN, COUNT, DIRECTORY_WOR
 def make_expire(program: Program, at: Any) -> Callable[..., int]:
     """Compile the report of all windows that end between two watermarks (Paper: forwardAndShift)."""
     shape = program.shape
-    has_panes, is_single, load_timing = program.has_panes, program.is_single, at.timing
-    slide: Any = make_slide(program, at) if is_single else None
+    has_panes, load_timing = program.has_panes, at.timing
     report_group = _make_report_group(program, at)
     load_tables, load_workers = at.tables, at.workers
 
@@ -65,8 +62,6 @@ def make_expire(program: Program, at: Any) -> Callable[..., int]:
             for group in range(shape.groups):
                 if mapping[group] == worker:
                     status = report_group(station, worker, group, first, last, dropped, left + size)
-                    if status == OK and is_single:
-                        status = slide(station, worker, group, first)
                     if status != OK:
                         return status
                     for table in range(first, dropped):
@@ -147,7 +142,9 @@ def _make_report_two(program: Program, at: Any, report_entries: Callable[..., in
         into, into_class = directory[earlier + BLOCK], directory[earlier + CLASS]
         for number in range(count):
             other = block + number * shape.entry_words
-            slot = find_slot(tables, shape, into, into_class, heap[other], heap, other + 1)
+            key = heap[other]
+            second = heap[other + 1] if shape.key_words == 2 else 0
+            slot = find_slot(tables, shape, into, into_class, key, second)
             if tables.slots[slot] != 0:
                 merge(tables, into + (tables.slots[slot] - 1) * shape.entry_words, other)
                 heap[merged + (number >> 6)] |= 1 << (number & 63)
@@ -190,47 +187,11 @@ def _make_merge_tables(program: Program) -> Callable[..., bool]:
                 continue
             for number in range(directory[source + COUNT]):
                 other = directory[source + BLOCK] + number * shape.entry_words
-                heap = tables.heap
-                at = find_or_create(tables, shape, worker, record, heap[other], heap, other + 1)
+                key, second = tables.heap[other], 0
+                if shape.key_words == 2:
+                    second = tables.heap[other + 1]
+                at = find_or_create(tables, shape, worker, record, key, second)
                 merge(tables, at, other)
         return True
 
     return merge_tables
-
-
-def make_slide(program: Program, at: Any) -> Callable[..., int]:
-    """Compile the slide of the instances of a table by one step: those with something left go on in the next table.
-
-    They go in the order in which they are, and that table is empty before: all live instances of a group have the same
-    left boundary.
-    """
-    shape, functions = program.shape, program.functions
-    assert functions is not None
-    make, is_empty, function = functions.make, functions.is_empty, functions.slide
-    has_slide = function is not None
-    load_tables, load_timing = at.tables, at.timing
-
-    @specialised
-    def slide(station, worker, group, table):  # type: ignore[no-untyped-def]
-        tables, (size, _, step_size) = load_tables(station), load_timing(station)
-        directory, heap = tables.directory, tables.heap
-        record, following = record_of(shape, group, table), record_of(shape, group, table + 1)
-        if directory[record + TAG] != table:
-            return OK
-        left = (table + 1) * step_size
-        for number in range(directory[record + COUNT]):
-            at = directory[record + BLOCK] + number * shape.entry_words
-            if has_slide:
-                function(make(tables, at, left, left + size))
-            if is_empty(tables, at):
-                continue
-            if directory[following + TAG] != table + 1 and not create_table(tables, shape, worker, group, table + 1):
-                return STATE_FULL
-            entry = find_or_create(tables, shape, worker, following, heap[at], heap, at + 1)
-            if entry == HEAP_FULL:
-                return STATE_FULL
-            for word in range(shape.key_words, shape.entry_words):
-                heap[entry + word] = heap[at + word]
-        return OK
-
-    return slide

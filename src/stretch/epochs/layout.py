@@ -89,7 +89,6 @@ OK: Final = 0
 STOPPED: Final = 1
 STATE_FULL: Final = 2
 TOO_MANY_KEYS: Final = 3
-NO_SUCH_GROUP: Final = 4
 
 
 # The index of a control entry: the epoch, and the operator that it is for.

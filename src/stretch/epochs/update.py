@@ -11,9 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stretch.epochs.layout import OK, STATE_FULL
-from stretch.epochs.report import make_emit
 from stretch.native.jit import specialised
-from stretch.operator.extract import REST_WORDS
 from stretch.operator.program import Program
 from stretch.windows.kernels import HEAP_FULL, create_table, find_or_create, prefetch_entry, prefetch_slot, record_of
 from stretch.windows.layout import TAG
@@ -60,29 +58,25 @@ def make_find_keys(program: Program, at: Any) -> Callable[..., int]:
 
 def make_apply_keys(program: Program, at: Any) -> Callable[..., int]:
     """Compile the update of tables `low` to `high` with the keys in scratch."""
-    if program.mapped is not None:
-        return make_emit(program, at)
-    shape, update = program.shape, _make_update(program)
+    shape, step = program.shape, program.step
     load_inputs, load_tables, load_scratch, load_updates = at.inputs, at.tables, at.scratch, at.updates
-    load_timing = at.timing
 
     @specialised(inline=True)
     def look_ahead(tables, scratch, table, index, count):  # type: ignore[no-untyped-def]
         if index + SLOTS_AHEAD < count:
             ahead = index + SLOTS_AHEAD
             record = record_of(shape, scratch.groups[ahead], table)
-            prefetch_slot(tables, shape, record, table, scratch.keys[ahead])
+            prefetch_slot(tables, shape, record, table, scratch.keys[ahead], scratch.seconds[ahead])
         if index + ENTRIES_AHEAD < count:
             ahead = index + ENTRIES_AHEAD
             record = record_of(shape, scratch.groups[ahead], table)
-            prefetch_entry(tables, shape, record, table, scratch.keys[ahead])
+            prefetch_entry(tables, shape, record, table, scratch.keys[ahead], scratch.seconds[ahead])
 
     @specialised
     def apply_keys(station, worker, low, high, count):  # type: ignore[no-untyped-def]
         inputs, tables, scratch = load_inputs(station), load_tables(station), load_scratch(station)
-        updates, (size, _, step_size) = load_updates(station), load_timing(station)
+        updates = load_updates(station)
         for table in range(low, high + 1):
-            left = table * step_size
             for index in range(count):
                 look_ahead(tables, scratch, table, index, count)
                 group = scratch.groups[index]
@@ -90,32 +84,11 @@ def make_apply_keys(program: Program, at: Any) -> Callable[..., int]:
                 is_there = tables.directory[record + TAG] == table
                 if not is_there and not create_table(tables, shape, worker, group, table):
                     return STATE_FULL
-                rest = index * REST_WORDS
-                entry = find_or_create(tables, shape, worker, record, scratch.keys[index], scratch.rest, rest)
-                if entry == HEAP_FULL or not update(inputs, tables, worker, entry, scratch, index, left, left + size):
+                entry = find_or_create(tables, shape, worker, record, scratch.keys[index], scratch.seconds[index])
+                if entry == HEAP_FULL:
                     return STATE_FULL
+                step(inputs, tables, entry, scratch.rows[index], scratch.times[index])
                 updates[group] += 1
         return OK
 
     return apply_keys
-
-
-def _make_update(program: Program) -> Callable[..., bool]:
-    """Compile what a tuple does to an entry: ready-made steps, or the user's function."""
-    step = program.step
-
-    @specialised(inline=True)
-    def update(inputs, tables, worker, entry, scratch, index, left, right):  # type: ignore[no-untyped-def]
-        step(inputs, tables, entry, scratch.rows[index], scratch.times[index])
-        return True
-
-    if program.functions is None:
-        return update
-    call = program.functions.update
-
-    @specialised
-    def update_by_function(inputs, tables, worker, entry, scratch, index, left, right):  # type: ignore[no-untyped-def]
-        row, time, number = scratch.rows[index], scratch.times[index], scratch.inputs[index]
-        return call(inputs, tables, worker, entry, row, time, left, right, number)
-
-    return update_by_function

@@ -31,7 +31,6 @@ from stretch.epochs.layout import (
     HANDLED,
     HAS_WATERMARK,
     IN_POOL,
-    NO_SUCH_GROUP,
     NONE,
     NOW,
     OK,
@@ -47,7 +46,7 @@ from stretch.native.jit import kernel, specialised
 from stretch.native.literal import not_literal
 from stretch.native.outline import field_loaders, type_key
 from stretch.operator.extract import FULL
-from stretch.operator.program import EVER, Program
+from stretch.operator.program import Program
 
 DATA, CONTROL = 0, 2
 
@@ -66,7 +65,7 @@ def make_worker(program: Program, sample: Station) -> Callable[[int, int], int]:
 def _make_worker(program: Program, sample: Station) -> Callable[[int, int], int]:
     at = field_loaders(sample)
     load_log, load_out, load_epochs, load_workers = at.log, at.out, at.epochs, at.workers
-    load_measures, process, ahead = at.measures, _make_process(program, at), _ahead(program)
+    load_measures, process = at.measures, _make_process(program, at)
 
     @specialised
     def run(station, worker):  # type: ignore[no-untyped-def]
@@ -79,33 +78,26 @@ def _make_worker(program: Program, sample: Station) -> Callable[[int, int], int]
                 status = process(station, worker, row[BATCH_FIRST], row[BATCH_LAST])
             if status != OK:
                 return status
-            end_batch(epochs, log, out, load_measures(station), worker, promised(row, ahead), 1)
+            end_batch(epochs, log, out, load_measures(station), worker, promised(row), 1)
 
     return run
 
 
 @kernel(inline=True)
-def promised(row: Any, ahead: int) -> int:
-    """Return the bound of a worker's results, which are so far ahead of its watermark (K2)."""
-    return 2 * (row[WATERMARK] + ahead) if row[HAS_WATERMARK] != 0 else NO_BOUND
+def promised(row: Any) -> int:
+    """Return the bound of a worker's results: none at or before its watermark (K2)."""
+    return 2 * (row[WATERMARK] + 1) if row[HAS_WATERMARK] != 0 else NO_BOUND
 
 
-def _ahead(program: Program) -> int:
-    """Return how far beyond its watermark a worker's next result is at least: a Map's rows have their tuple's time."""
-    return 0 if program.mapped is not None else 1
-
-
-def _make_switch(program: Program, at: Any) -> Callable[..., int]:
+def _make_switch(at: Any) -> Callable[..., int]:
     """Compile what a worker does at the entry that begins an epoch."""
     load_log, load_out, load_epochs, load_workers = at.log, at.out, at.epochs, at.workers
-    ahead = _ahead(program)
 
     @specialised
     def switch_at(station, worker, position, time):  # type: ignore[no-untyped-def]
         row = load_workers(station)[worker]
         row[POSITION] = position
-        bound = promised(row, ahead)
-        return switch(load_epochs(station), load_log(station), load_out(station), worker, time, bound)
+        return switch(load_epochs(station), load_log(station), load_out(station), worker, time, promised(row))
 
     return switch_at
 
@@ -114,16 +106,15 @@ def _make_process(program: Program, at: Any) -> Callable[..., int]:
     """Compile the work on a batch of entries."""
     load_epochs, load_mapping, load_workers = at.epochs, at.mapping, at.workers
     load_times, load_refs, load_scratch = at.times, at.refs, at.scratch
-    has_panes, is_single, load_timing = program.has_panes, program.is_single, at.timing
-    is_map, has_inputs = program.mapped is not None, len(program.extracts) > 1
+    has_panes, load_timing = program.has_panes, at.timing
     find_keys, apply_keys = make_find_keys(program, at), make_apply_keys(program, at)
-    expire, switch_at = make_expire(program, at), _make_switch(program, at)
+    expire, switch_at = make_expire(program, at), _make_switch(at)
 
     @specialised
     def process(station, worker, first, last):  # type: ignore[no-untyped-def]
         """Process the entries [first, last); stop early after a switch that sends this worker to the pool."""
         row, mappings = load_workers(station)[worker], load_mapping(station)
-        times, refs, scratch = load_times(station), load_refs(station), load_scratch(station)
+        times, refs, scratch_times = load_times(station), load_refs(station), load_scratch(station).times
         (size, advance_by, step_size), mask = load_timing(station), len(times) - 1
         mapping = mappings[row[EPOCH] % EPOCHS_MAX]
         low, high, count = not_literal(0), not_literal(-1), not_literal(0)
@@ -141,11 +132,11 @@ def _make_process(program: Program, at: Any) -> Callable[..., int]:
                     if status == OK and is_switching:
                         status = switch_at(station, worker, position, time)
                     mapping = mappings[row[EPOCH] % EPOCHS_MAX]
-                    if status == OK and row[EPOCH] != IN_POOL and row[HAS_WATERMARK] != 0 and not is_map:
+                    if status == OK and row[EPOCH] != IN_POOL and row[HAS_WATERMARK] != 0:
                         status = expire(station, worker, mapping, row[WATERMARK], time)
                     if status != OK or row[EPOCH] == IN_POOL:
                         return status
-                    next_right = EVER if is_map else ((time - size) // advance_by + 1) * advance_by + size
+                    next_right = ((time - size) // advance_by + 1) * advance_by + size
                 row[WATERMARK] = time
                 row[HAS_WATERMARK] = 1
             if ref & 3 != DATA:
@@ -155,24 +146,17 @@ def _make_process(program: Program, at: Any) -> Callable[..., int]:
                 status = apply_keys(station, worker, low, high, count)
                 if status != OK:
                     return status
-                low = high = time // step_size
-                segment_end = (high + 1) * step_size
-                if not has_panes:
-                    low = (time - size) // advance_by + 1
-                    segment_end = next_right if is_single else min(segment_end, next_right)
-                    high = low if is_single else high
+                high = time // step_size
+                low = high if has_panes else (time - size) // advance_by + 1
+                segment_end = (high + 1) * step_size if has_panes else min((high + 1) * step_size, next_right)
                 count = not_literal(0)
                 found = find_keys(station, mapping, worker, ref, time, count)
-            if found < 0:
-                row[NOW] = time
-                return TOO_MANY_KEYS if found == FULL else NO_SUCH_GROUP
+                if found == FULL:
+                    row[NOW] = time
+                    return TOO_MANY_KEYS
             row[HANDLED] += found > count
             for index in range(count, found):
-                scratch.times[index] = time
-                if has_inputs:
-                    scratch.inputs[index] = (ref >> 2) & 63
-                if is_map:
-                    scratch.places[index] = position
+                scratch_times[index] = time
             count = found
         status = apply_keys(station, worker, low, high, count)
         row[POSITION] = last

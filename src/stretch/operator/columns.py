@@ -38,10 +38,9 @@ class Form(Enum):
     VALUES = "values"  # a list of numbers
     NUMBER = "number"  # which row of its source it is, int64
     MARK = "mark"  # one byte, 0 at first, for workers to write
-    KEYS = "keys"  # a list of narrow ints as int64, NULL_INT for None
 
 
-LISTS = frozenset({Form.IDS, Form.WORDS, Form.HASHTAGS, Form.VALUES, Form.KEYS})
+LISTS = frozenset({Form.IDS, Form.WORDS, Form.HASHTAGS, Form.VALUES})
 
 
 class Column(NamedTuple):

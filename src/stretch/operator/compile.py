@@ -16,18 +16,20 @@ from numba import types
 from numba.core.errors import NumbaError
 
 from stretch.errors import DefinitionError
+from stretch.native.hashing import hash_int, hash_next, with_hash
 from stretch.native.jit import JIT_ENABLED, specialised, user_function
 from stretch.operator.columns import Form, Layout, dtype_of
 from stretch.operator.plan import Stream
 from stretch.operator.spec import where_of
 from stretch.schema import Type
+from stretch.windows.layout import KEY_ID, KEY_ID_PAIR, KEY_INT, KEY_INT_PAIR
 
 _HINTS = (
-    ("unknown attribute", "read only columns of the input, and the key, boundaries and state fields of the window"),
+    ("len", "text cannot be measured or cut in a compiled function; add a column with its length to the input"),
+    ("unknown attribute", "read only columns of the input, and key and state fields of the window"),
     ("Untyped global name", "use only numbers, functions and modules that Numba knows, passed in as closure or global"),
-    ("NRT required", 'do not build lists, sets, dicts or arrays, or pass engine="python" to stretch.setup'),
-    ("Text", 'compare texts, take their len() or use them as keys; for more, pass engine="python" to stretch.setup'),
-    ("unicode", 'texts cannot be made in compiled functions; pass engine="python" to stretch.setup'),
+    ("NRT required", "do not build lists, sets, dicts or arrays; yield keys and rows one by one"),
+    ("unicode", "text is an int id in compiled functions; compare it with another text column only"),
 )
 
 
@@ -36,6 +38,15 @@ class TupleView(NamedTuple):
 
     build: Callable[..., Any]
     sample: Any
+
+
+class CompiledKeys(NamedTuple):
+    """A keys function: what kind of key it makes, and how kernels take a key apart."""
+
+    kind: int
+    function: Any
+    to_words: Callable[..., Any]
+    is_generator: bool
 
 
 def compile_view(stream: Stream, layout: Layout, used: set[str]) -> TupleView:
@@ -132,6 +143,76 @@ def _plain_field(source: int, position: int) -> Callable[..., Any]:
     return field
 
 
+def compile_keys(function: Callable[..., Any], view: TupleView, operator: str) -> CompiledKeys:
+    """Compile a keys function and find out what kind of key it makes."""
+    compiled = user_function(function)
+    made = _return_type(compiled, function, (view.sample,), "keys", operator)
+    is_generator = isinstance(made, types.Generator)
+    key: Any = made.yield_type if is_generator else made
+    parts = list(key.types) if _is_tuple(key) else [key]
+    kinds = [KEY_ID if part == types.int32 else KEY_INT if isinstance(part, types.Integer) else None for part in parts]
+    if None in kinds or len(parts) > 2 or len(set(kinds)) != 1:
+        raise DefinitionError(
+            f"{operator}: keys makes {key}",
+            where=where_of(function),
+            why="compiled keys are an int, a text column's value, or a pair of either",
+            do='yield such keys, or pass engine="python" to stretch.setup',
+        )
+    kind = kinds[0] if len(parts) == 1 else KEY_ID_PAIR if kinds[0] == KEY_ID else KEY_INT_PAIR
+    assert kind is not None
+    return CompiledKeys(kind, compiled, _TO_WORDS[kind], is_generator)
+
+
+@specialised
+def _int_to_words(tables, made):  # type: ignore[no-untyped-def]
+    key = np.int64(made)
+    return key, 0, hash_int(key)
+
+
+@specialised
+def _id_to_words(tables, made):  # type: ignore[no-untyped-def]
+    code = tables.hashes[np.int64(made)]
+    return with_hash(np.int64(made), code), 0, code
+
+
+@specialised
+def _id_pair_to_words(tables, made):  # type: ignore[no-untyped-def]
+    left, right = np.int64(made[0]), np.int64(made[1])
+    return right << 32 | left, 0, hash_next(hash_next(2, tables.hashes[left]), tables.hashes[right])
+
+
+@specialised
+def _int_pair_to_words(tables, made):  # type: ignore[no-untyped-def]
+    left, right = np.int64(made[0]), np.int64(made[1])
+    return left, right, hash_next(hash_next(2, hash_int(left)), hash_int(right))
+
+
+_TO_WORDS: dict[int, Callable[..., Any]] = {
+    KEY_INT: _int_to_words,
+    KEY_ID: _id_to_words,
+    KEY_ID_PAIR: _id_pair_to_words,
+    KEY_INT_PAIR: _int_pair_to_words,
+}
+
+
+def _is_tuple(made: Any) -> bool:
+    return isinstance(made, types.BaseTuple)
+
+
+def compile_update(function: Callable[..., Any], record: Any, view: TupleView, operator: str) -> Any:
+    """Compile `update(w, t)`; it changes the record and returns nothing."""
+    compiled = user_function(function)
+    made = _return_type(compiled, function, (record, view.sample), "update", operator)
+    if not isinstance(made, types.NoneType):
+        raise DefinitionError(
+            f"{operator}: update makes {made}",
+            where=where_of(function),
+            why="rows that are made while a window is open cannot be compiled yet",
+            do='report them from output, or pass engine="python" to stretch.setup',
+        )
+    return compiled
+
+
 def compile_match(function: Callable[..., Any], left: TupleView, right: TupleView, operator: str) -> Any:
     """Compile `match(l, r)`; it tells whether two tuples belong together."""
     compiled = user_function(function)
@@ -146,6 +227,20 @@ def compile_match(function: Callable[..., Any], left: TupleView, right: TupleVie
     return compiled
 
 
+def compile_output(function: Callable[..., Any], record: Any, columns: list[Type], operator: str) -> tuple[Any, bool]:
+    """Compile `output(w)` and compare what it yields with the schema; tell whether a row is a tuple."""
+    compiled = user_function(function)
+    made = _return_type(compiled, function, (record,), "output", operator)
+    if not isinstance(made, types.Generator):
+        raise DefinitionError(
+            f"{operator}: output does not yield rows",
+            where=where_of(function),
+            why=f"it returns {made}",
+            do="write `yield w.key, w.count` (rows are yielded, so that there may be none or many)",
+        )
+    return compiled, _check_row(made.yield_type, "output yields", function, columns, operator)
+
+
 def compile_pair_output(
     function: Callable[..., Any], left: TupleView, right: TupleView, columns: list[Type], operator: str
 ) -> tuple[Any, bool]:
@@ -157,7 +252,7 @@ def compile_pair_output(
 
 def _check_row(row: Any, makes: str, function: Callable[..., Any], columns: list[Type], operator: str) -> bool:
     """Compare the type of a row with the schema; tell whether it is a tuple."""
-    parts = list(getattr(row, "types", (row,)))
+    parts = list(row.types) if _is_tuple(row) else [row]
     if len(parts) != len(columns) or not all(map(_fits, parts, columns)):
         raise DefinitionError(
             f"{operator}: {makes} {row}",
@@ -165,7 +260,7 @@ def _check_row(row: Any, makes: str, function: Callable[..., Any], columns: list
             why=f"the schema has the types {', '.join(map(str, columns))}",
             do="make output give one value per column and of its type, or correct the schema",
         )
-    return bool(isinstance(row, types.BaseTuple))
+    return bool(_is_tuple(row))
 
 
 def _fits(found: Any, declared: Type) -> bool:
@@ -183,21 +278,14 @@ def _return_type(
 ) -> Any:
     """Compile a function alone for these arguments and return the type of its result."""
     assert JIT_ENABLED, "the compiled engine needs Numba's JIT"
-    return compile_function(compiled, function, tuple(numba.typeof(sample) for sample in samples), role, operator)
-
-
-def compile_function(
-    compiled: Any, function: Callable[..., Any], signature: tuple[Any, ...], role: str, operator: str
-) -> Any:
-    """Compile a function alone for arguments of these types and return the type of its result, or say why not."""
+    signature = tuple(numba.typeof(sample) for sample in samples)
     try:
         compiled.compile(signature)
     except NumbaError as problem:
         text = str(problem)
         hint = next((hint for sign, hint in _HINTS if sign in text), None)
-        skipped = ("Failed in", "During:", "File ", "^")
-        lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith(skipped)]
-        reason = next((line for line in reversed(lines) if "Error" in line or "nknown" in line), [*lines, text][0])
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        reason = next((line for line in reversed(lines) if "Error" in line or "nknown" in line), lines[0])
         raise DefinitionError(
             f"{operator}: {role} cannot be compiled",
             where=where_of(function),

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from stretch.operator.plan import AnyOperator, Plan, make_plan
 from stretch.operator.program import Program, compile_plan
 from stretch.operator.spec import Operator, as_inputs
 from stretch.schema import Schema
+from stretch.windows.layout import KEY_GROUP, KEY_ID, KEY_ID_PAIR, KEY_INT, KEY_INT_PAIR
+
+KEY_FORMS: Final = {
+    KEY_INT: "an int",
+    KEY_ID: "a text, by its id",
+    KEY_ID_PAIR: "a pair of texts, by their ids",
+    KEY_INT_PAIR: "a pair of ints",
+    KEY_GROUP: "an int that is its own group",
+}
 
 
 class Explanation(str):
@@ -47,12 +56,12 @@ def _input(plan: Plan, program: Program, number: int) -> str:
 def _state(plan: Plan, operator: Operator, program: Program) -> list[str]:
     shape, timing, boundaries = program.shape, program.timing, plan.boundaries
     assert boundaries is not None
-    kept = "one sliding instance per key" if program.is_single else "one table per window"
+    kept = "one table per window"
     if program.has_panes:
         kept = f"one table per pane of {timing.step}, which windows share"
     state = "ready-made" if operator.reductions is not None else str(operator.state or "none")
     return [
-        f"  key:     {program.key_type or 'none'}, in {shape.key_words} word(s)",
+        f"  key:     {KEY_FORMS[shape.key_kind]}, in {shape.key_words} word(s)",
         f"  state:   {state}; an entry has {shape.entry_words} words ({8 * shape.entry_words} bytes)",
         f"  windows: size {boundaries.size}, advance {boundaries.advance}, kind {boundaries.kind!r}; {kept}",
         f"  groups:  {shape.groups} key groups, up to {shape.panes} live tables each",

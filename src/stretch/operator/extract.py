@@ -16,12 +16,9 @@ import numpy.typing as npt
 
 from stretch.native.hashing import group_of, hash_int, hash_next, with_hash
 from stretch.native.jit import specialised
-from stretch.windows.layout import NULL_INT
 
 FULL: Final = -1
-NO_GROUP: Final = -2  # a key is not the group that it should be
 SCRATCH_KEYS: Final = 1 << 16
-REST_WORDS: Final = 8
 
 Extract = Callable[..., int]
 
@@ -30,11 +27,9 @@ class Scratch(NamedTuple):
     """A worker's own keys of the rows at hand, before they are looked up in the tables."""
 
     keys: npt.NDArray[np.int64]
-    rest: npt.NDArray[np.int64]  # the other words of keys, REST_WORDS for each
+    seconds: npt.NDArray[np.int64]  # the second part of two-word keys
     groups: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
-    inputs: npt.NDArray[np.int64]
-    places: npt.NDArray[np.int64]  # of their entries in the log
     times: npt.NDArray[np.int64]
     seen: npt.NDArray[np.uint64]  # bits of pairs that a row has had, by first occurrence of each word
     first: npt.NDArray[np.int64]  # for each word of a row, where it occurred first
@@ -42,9 +37,9 @@ class Scratch(NamedTuple):
 
 def make_scratch() -> Scratch:
     """Allocate the scratch arrays of one worker."""
-    arrays = {name: np.zeros(SCRATCH_KEYS, np.int64) for name in Scratch._fields}
-    arrays["rest"] = np.zeros(SCRATCH_KEYS * REST_WORDS, np.int64)
-    return Scratch(**arrays | {"seen": np.zeros(SCRATCH_KEYS, np.uint64)})
+    arrays: list[Any] = [np.zeros(SCRATCH_KEYS, np.int64) for _ in range(5)]
+    seen, first = np.zeros(SCRATCH_KEYS, np.uint64), np.zeros(SCRATCH_KEYS, np.int64)
+    return Scratch._make([*arrays, seen, first])
 
 
 def make_extract_ids(source: int, column: int, groups: int) -> Extract:
@@ -90,19 +85,17 @@ def make_extract_id(source: int, column: int, groups: int) -> Extract:
     return extract
 
 
-def make_extract_int(source: int, column: int, valid: int | None, groups: int) -> Extract:
-    """The key is one int; where it may be None (`valid` is a column), it is narrow enough for NULL_INT."""
-    position = 0 if valid is None else valid
+def make_extract_int(source: int, column: int, groups: int) -> Extract:
+    """The key is one int."""
 
     @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
         if count + 1 > SCRATCH_KEYS:
             return FULL
-        key = np.int64(inputs[source][column][index])  # 0 where it is None, which has the same hash
-        group = group_of(hash_int(key), groups)
+        key = np.int64(inputs[source][column][index])
+        code = hash_int(key)
+        group = group_of(code, groups)
         if mapping[group] == worker:
-            if valid is not None and inputs[source][position][index] == 0:
-                key = np.int64(NULL_INT)
             scratch.keys[count] = key
             scratch.groups[count] = group
             scratch.rows[count] = index
@@ -112,11 +105,8 @@ def make_extract_int(source: int, column: int, valid: int | None, groups: int) -
     return extract
 
 
-def make_extract_ints(source: int, column: int, groups: int, distinct: bool, is_narrow: bool) -> Extract:
-    """Keys are the ints of a list; with `distinct` each once, found by looking back, since lists are short.
-
-    In narrow ones NULL_INT stands for None.
-    """
+def make_extract_ints(source: int, column: int, groups: int, distinct: bool) -> Extract:
+    """Keys are the ints of a list; with `distinct` each once, found by looking back, since lists are short."""
 
     @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
@@ -127,9 +117,9 @@ def make_extract_ints(source: int, column: int, groups: int, distinct: bool, is_
             return FULL
         first = count
         for item in range(start, start + length):
-            key = np.int64(row.items[item])
+            key = row.items[item]
             code = hash_int(key)
-            group = group_of(hash_int(np.int64(0)) if key == NULL_INT and is_narrow else code, groups)
+            group = group_of(code, groups)
             if mapping[group] != worker:
                 continue
             is_new = True
@@ -232,18 +222,27 @@ def make_extract_every_group(groups: int) -> Extract:
     return extract
 
 
-def make_extract_function(build: Any, keys: Any, put: Any, key_words: int, groups: int, distinct: bool) -> Extract:
-    """Keys are what a function of the user gives one after another; `put` writes a key and returns its hash."""
-    is_had = _make_is_had(key_words)
+def make_extract_function(build: Any, keys: Any, to_words: Any, groups: int, distinct: bool) -> Extract:
+    """Keys are what a function of the user yields; `build` makes the tuple it sees, `to_words` hashes a key."""
 
     @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
         first = count
-        for made in keys(build(inputs, tables, index, time)):
-            if count == SCRATCH_KEYS:
-                return FULL
-            group = group_of(put(tables, made, scratch, count), groups)
-            if mapping[group] == worker and not (distinct and is_had(scratch, first, count)):
+        for made in keys(build(inputs, index, time)):
+            key, second, code = to_words(tables, made)
+            group = group_of(code, groups)
+            if mapping[group] != worker:
+                continue
+            is_new = True
+            if distinct:
+                for before in range(first, count):
+                    if scratch.keys[before] == key and scratch.seconds[before] == second:
+                        is_new = False
+            if is_new:
+                if count == SCRATCH_KEYS:
+                    return FULL
+                scratch.keys[count] = key
+                scratch.seconds[count] = second
                 scratch.groups[count] = group
                 scratch.rows[count] = index
                 count += 1
@@ -252,85 +251,19 @@ def make_extract_function(build: Any, keys: Any, put: Any, key_words: int, group
     return extract
 
 
-def make_extract_groups(build: Any, keys: Any, groups: int, is_one: bool, distinct: bool) -> Extract:
-    """Keys are ints that are their own groups, from a function of the user."""
-    is_had = _make_is_had(1)
-
-    @specialised
-    def put_group(made, mapping, worker, index, scratch, first, count):  # type: ignore[no-untyped-def]
-        group = np.int64(made)
-        if group < 0 or group >= groups:
-            return NO_GROUP
-        scratch.keys[count] = group
-        if mapping[group] == worker and not (distinct and is_had(scratch, first, count)):
-            scratch.groups[count] = group
-            scratch.rows[count] = index
-            return count + 1
-        return count
-
-    @specialised(inline=True)
-    def extract_many(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
-        first = count
-        for made in keys(build(inputs, tables, index, time)):
-            if count == SCRATCH_KEYS:
-                return FULL
-            count = put_group(made, mapping, worker, index, scratch, first, count)
-            if count < 0:
-                return count
-        return count
-
-    @specialised(inline=True)
-    def extract_one(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
-        if count == SCRATCH_KEYS:
-            return FULL
-        made = keys(build(inputs, tables, index, time))
-        return put_group(made, mapping, worker, index, scratch, count, count)
-
-    return extract_one if is_one else extract_many
-
-
-def _make_is_had(key_words: int) -> Any:
-    @specialised
-    def is_had(scratch, first, count):  # type: ignore[no-untyped-def]
-        """Tell whether a row has had the key at `count` already, by looking back to its first one."""
-        for before in range(first, count):
-            is_same = scratch.keys[before] == scratch.keys[count]
-            for word in range(key_words - 1):
-                rest = scratch.rest[before * REST_WORDS + word] == scratch.rest[count * REST_WORDS + word]
-                is_same = is_same and rest
-            if is_same:
-                return True
-        return False
-
-    return is_had
-
-
-def make_extract_one(build: Any, keys: Any, put: Any, groups: int) -> Extract:
-    """The key is what a function gives."""
+def make_extract_one(build: Any, keys: Any, to_words: Any, groups: int) -> Extract:
+    """The key is what a function of the user returns."""
 
     @specialised(inline=True)
     def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
         if count == SCRATCH_KEYS:
             return FULL
-        group = group_of(put(tables, keys(build(inputs, tables, index, time)), scratch, count), groups)
+        key, second, code = to_words(tables, keys(build(inputs, index, time)))
+        group = group_of(code, groups)
         if mapping[group] == worker:
+            scratch.keys[count] = key
+            scratch.seconds[count] = second
             scratch.groups[count] = group
-            scratch.rows[count] = index
-            count += 1
-        return count
-
-    return extract
-
-
-def make_extract_tuple(groups: int) -> Extract:
-    """Every tuple has one owner, by its place in the order: what has no windows needs no keys."""
-
-    @specialised(inline=True)
-    def extract(inputs, tables, mapping, worker, index, time, scratch, count):  # type: ignore[no-untyped-def]
-        if count == SCRATCH_KEYS:
-            return FULL
-        group = group_of(hash_int(index), groups)
-        if mapping[group] == worker:
             scratch.rows[count] = index
             count += 1
         return count

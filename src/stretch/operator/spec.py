@@ -63,8 +63,6 @@ class Operator(OnFrames):
     - `output(w)`: `w` has expired; default: nothing. May yield rows. A row is a tuple; functions yield rows, or
       return one row, a list of rows or None.
     - `slide(w)`: `w` (kind "single") has moved; default: drop the tuples that it left behind.
-    - `merge(a, b)`: take the state of `b`, of later tuples, into `a`; then engines may update once per tuple and key,
-      and make windows of parts that they share. It must give what updating `a` with the tuples of `b` would have given.
     - `schema`: the columns of the rows, as Spark DDL, without the time. That is the window's right boundary.
     - `mapping`: which instance has which key group; default: round robin.
     - `groups`: how many key groups; with `keys_are_groups` the keys are ints and their own groups.
@@ -83,7 +81,6 @@ class Operator(OnFrames):
         update: Callable[..., Any] | None = None,
         output: Callable[..., Any] | None = None,
         slide: Callable[..., Any] | None = None,
-        merge: Callable[..., Any] | None = None,
         mapping: Mapping | None = None,
         groups: int = GROUP_COUNT,
         keys_are_groups: bool = False,
@@ -98,7 +95,6 @@ class Operator(OnFrames):
         self.update = checked(update, "update(w, t)", 2, self.name)
         self.output = checked(output, "output(w)", 1, self.name)
         self.slide = checked(slide, "slide(w)", 1, self.name)
-        self.merge = checked(merge, "merge(a, b)", 2, self.name)
         self.schema = parse_schema(schema, f"{self.name}: the schema")
         self.mapping = mapping
         self.groups = checked_groups(groups, self.name)
@@ -133,12 +129,6 @@ class Operator(OnFrames):
                 f"{self.name}: the state ({self.state}) of a sliding instance is never taken back",
                 why="kind='single' keeps one instance per key that slides, and there is no slide function",
                 do="pass slide=..., or kind='multi' in the window, or leave update out and use w.tuples",
-            )
-        if self.merge is not None and (self.window.kind == "single" or not (self.state and self.update)):
-            raise DefinitionError(
-                f"{self.name}: there is nothing to merge",
-                why="merge(a, b) joins the states of two parts of a window, which need state and update",
-                do="pass state= and update=, and kind='multi' in the window, or leave merge out",
             )
         if not (self.update or self.output or self.slide):
             raise DefinitionError(

@@ -19,8 +19,6 @@ from typing import Any, Final
 import numpy as np
 
 from stretch.native.jit import kernel, specialised
-from stretch.strings.compare import compare_texts
-from stretch.windows.layout import NULL_INT
 
 Step = Callable[..., None]
 
@@ -105,106 +103,8 @@ def make_keep(kind: str, word: int, source: int, column: int, valid: int, is_flo
     return step
 
 
-def make_keep_extreme(is_min: bool, word: int, source: int, column: int, following: Step) -> Step:
-    """Keep the smallest or largest text, by code points, as `[1, id]`; id 0 is null and does not count."""
-    replaces = _make_replaces(is_min)
-
-    @specialised(inline=True)
-    def step(inputs, tables, at, index, time):  # type: ignore[no-untyped-def]
-        value = np.int64(inputs[source][column][index])
-        if value != 0 and replaces(tables, at + word, value):
-            tables.heap[at + word] = 1
-            tables.heap[at + word + 1] = value
-        following(inputs, tables, at, index, time)
-
-    return step
-
-
-def _make_replaces(is_min: bool) -> Callable[..., bool]:
-    wanted = -1 if is_min else 1
-
-    @specialised
-    def replaces(tables, at, value):  # type: ignore[no-untyped-def]
-        if tables.heap[at] == 0:
-            return True
-        return compare_texts(value, tables.heap[at + 1], tables.texts[0], tables.texts[1]) == wanted
-
-    return replaces
-
-
-def make_merge_extreme(is_min: bool, word: int, following: Step) -> Step:
-    """Merge what `make_keep_extreme` keeps."""
-    replaces = _make_replaces(is_min)
-
-    @specialised(inline=True)
-    def merge(tables, at, other):  # type: ignore[no-untyped-def]
-        if tables.heap[other + word] != 0 and replaces(tables, at + word, tables.heap[other + word + 1]):
-            tables.heap[at + word] = 1
-            tables.heap[at + word + 1] = tables.heap[other + word + 1]
-        following(tables, at, other)
-
-    return merge
-
-
-@kernel
-def add_wide(heap: Any, at: int, low: int, high: int) -> None:
-    """Add a number of 128 bits to that of two words at `at`, the lower one first."""
-    total = np.uint64(heap[at]) + np.uint64(low)
-    carry = 1 if total < np.uint64(low) else 0
-    heap[at] = np.int64(total)
-    heap[at + 1] += high + carry
-
-
-@kernel
-def wide_to_float(low: int, high: int) -> float:
-    """Return the double that is nearest to a number of 128 bits, as Python's `float` does."""
-    if high == low >> 63:
-        return np.float64(low)
-    below, above = np.uint64(low), np.uint64(high)
-    if high < 0:
-        below = ~below + np.uint64(1)
-        above = ~above + (np.uint64(1) if below == np.uint64(0) else np.uint64(0))
-    scale = 1.0
-    while above != np.uint64(0):
-        # What falls off the end is remembered in the last bit, which is far below what rounding looks at.
-        below = (below >> np.uint64(1)) | (below & np.uint64(1)) | (above << np.uint64(63))
-        above >>= np.uint64(1)
-        scale *= 2.0
-    return -np.float64(below) * scale if high < 0 else np.float64(below) * scale
-
-
-def make_accumulate_wide(word: int, source: int, column: int, valid: int, following: Step) -> Step:
-    """Add ints up in 128 bits, for their mean: `[count, low, high]`."""
-
-    @specialised(inline=True)
-    def step(inputs, tables, at, index, time):  # type: ignore[no-untyped-def]
-        if inputs[source][valid][index]:
-            value = np.int64(inputs[source][column][index])
-            add_wide(tables.heap, at + word + 1, value, value >> 63)
-            tables.heap[at + word] += 1
-        following(inputs, tables, at, index, time)
-
-    return step
-
-
-def make_merge_wide(word: int, following: Step) -> Step:
-    """Merge what `make_accumulate_wide` adds up."""
-
-    @specialised(inline=True)
-    def merge(tables, at, other):  # type: ignore[no-untyped-def]
-        add_wide(tables.heap, at + word + 1, tables.heap[other + word + 1], tables.heap[other + word + 2])
-        tables.heap[at + word] += tables.heap[other + word]
-        following(tables, at, other)
-
-    return merge
-
-
-def make_merge(kind: str, word: int, is_float: bool, is_text: bool, following: Step) -> Step:
+def make_merge(kind: str, word: int, is_float: bool, following: Step) -> Step:
     """Merge a reduction's state of a later pane into that of an earlier one."""
-    if is_text and kind in ("min", "max"):
-        return make_merge_extreme(kind == "min", word, following)
-    if kind == "mean" and not is_float:
-        return make_merge_wide(word, following)
     if kind == "count":
 
         @specialised(inline=True)
@@ -260,10 +160,7 @@ def make_write(kind: str, word: int, out: int, is_float: bool, following: Step) 
         count = tables.heap[at + word]
         outs[valid][index] = count > 1 if kept else count > 0
         if mean:
-            if is_float:
-                total = tables.floats[at + word + 1]
-            else:
-                total = wide_to_float(tables.heap[at + word + 1], tables.heap[at + word + 2])
+            total = tables.floats[at + word + 1] if is_float else np.float64(tables.heap[at + word + 1])
             outs[out][index] = total / count if count > 0 else 0.0
         elif is_float:
             outs[out][index] = tables.floats[at + word + 1]
@@ -280,33 +177,6 @@ def make_write_key(word: int, out: int, following: Step) -> Step:
     @specialised(inline=True)
     def write(outs, tables, at, index):  # type: ignore[no-untyped-def]
         outs[out][index] = tables.heap[at + word]
-        following(outs, tables, at, index)
-
-    return write
-
-
-def make_write_narrow_key(word: int, out: int, following: Step) -> Step:
-    """Write a key of which NULL_INT stands for None."""
-    valid = out + 1
-
-    @specialised(inline=True)
-    def write(outs, tables, at, index):  # type: ignore[no-untyped-def]
-        is_there = tables.heap[at + word] != NULL_INT
-        outs[out][index] = tables.heap[at + word] if is_there else 0
-        outs[valid][index] = 1 if is_there else 0
-        following(outs, tables, at, index)
-
-    return write
-
-
-def make_write_key_or_none(word: int, out: int, mask_word: int, bit: int, following: Step) -> Step:
-    """Write a part of a key, which is None if its bit is set."""
-    valid = out + 1
-
-    @specialised(inline=True)
-    def write(outs, tables, at, index):  # type: ignore[no-untyped-def]
-        outs[out][index] = tables.heap[at + word]
-        outs[valid][index] = 1 if tables.heap[at + mask_word] & bit == 0 else 0
         following(outs, tables, at, index)
 
     return write
@@ -331,7 +201,7 @@ def write_no_value(outs: Any, made: Any, out: int) -> None:
 
 
 def make_write_value(position: int, is_tuple: bool, following: Step) -> Step:
-    """Write one value of a row that a function of the user made: `write(outs, made, index)`."""
+    """Write one value of a row that a function of the user yielded: `write(outs, made, index)`."""
     if is_tuple:
 
         @specialised(inline=True)
@@ -346,6 +216,16 @@ def make_write_value(position: int, is_tuple: bool, following: Step) -> Step:
         outs[position][index] = made
 
     return write_whole
+
+
+def make_update(update: Any, build: Any, entry_words: int) -> Step:
+    """Call the user's `update` on the record of an entry and the tuple."""
+
+    @specialised(inline=True)
+    def step(inputs, tables, at, index, time):  # type: ignore[no-untyped-def]
+        update(tables.records[at // entry_words], build(inputs, index, time))
+
+    return step
 
 
 @kernel(inline=True)
@@ -368,13 +248,11 @@ COMBINE: Final = {"sum": _add, "mean": _add, "min": _smaller, "max": _larger}
 _INT64: Final = np.iinfo(np.int64)
 
 
-def initial_words(kind: str, is_float: bool, is_text: bool) -> list[int]:
+def initial_words(kind: str, is_float: bool) -> list[int]:
     """Return the state words that a new entry starts with."""
     if kind == "count":
         return [0]
-    if kind == "mean" and not is_float:
-        return [0, 0, 0]
-    if is_text or kind not in ("min", "max"):
+    if kind not in ("min", "max"):
         return [0, 0]  # the bits of 0.0 are 0 too
     if is_float:
         # Above every number stands NaN, so a minimum starts there; below every number -inf.

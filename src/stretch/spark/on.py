@@ -26,7 +26,7 @@ from stretch.controllers import Elastic
 from stretch.errors import DefinitionError
 from stretch.operator.frames import Placement
 from stretch.operator.plan import AnyOperator, Plan, make_plan
-from stretch.operator.program import Program, compile_plan
+from stretch.operator.program import compile_plan
 from stretch.runtime.arguments import disorder_of, parallelism_of, seconds_of
 from stretch.schema import Schema
 from stretch.spark.frames import check_frames, check_shards, ddl_of, schema_of
@@ -163,7 +163,6 @@ def _columns_read(
 ) -> list[list[str]]:
     """Return the columns of each input that have to travel: the time, the source, and what the operator reads."""
     program = compile_plan(plan)
-    _check_that_it_can_go_on(plan, program)
     reads = []
     for stream, layout, schema, frame in zip(plan.streams, program.layouts, schemas, frames, strict=True):
         first = [stream.time] if placement.source in (None, stream.time) else [stream.time, placement.source]
@@ -178,22 +177,6 @@ def _columns_read(
         wanted = set(schema.names) if placement.late else {column.name for column in layout.columns}
         reads.append([str(name) for name in [*first, *sorted(wanted - set(first))]])
     return reads
-
-
-def _check_that_it_can_go_on(plan: Plan, program: Program) -> None:
-    """Refuse what runs in one process only, since a query has to go on after a restart."""
-    holds_rows = program.functions is not None and program.functions.held_at >= 0
-    for is_so, what, do in (
-        (program.mapped is not None, "a Map", "map the DataFrame with Spark's own functions"),
-        (holds_rows, "an update that yields rows", "make the rows in output, from fields of the state"),
-        (len(plan.streams) > 1, "an Operator over several inputs", "unite the DataFrames, with a column that tells which"),
-    ):
-        if is_so:
-            raise DefinitionError(
-                f"{plan.name}: {what} does not run on Spark",
-                why="its work has no form yet in which a query could go on with it after a restart",
-                do=do,
-            )
 
 
 @contextmanager

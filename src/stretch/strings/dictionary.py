@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from stretch.errors import JobError, StretchError
 from stretch.native.atomics import Cells, compare_exchange, load_acquire, require_cells
-from stretch.native.memory import address_of
 from stretch.strings.access import WAIT_NS_MAX, close, open_again
 from stretch.strings.columns import dictionary_array, most_ids, text_array, text_column
 from stretch.strings.decode import PADDING, copy_texts, measure_texts, number_ids
@@ -129,11 +128,6 @@ class Dictionary:
     def hashes(self) -> npt.NDArray[np.uint64]:
         """`stretch.windows.groups.hash_key` of each id's text. It never moves: workers may keep it."""
         return self._view.hashes
-
-    @property
-    def places(self) -> Longs:
-        """The addresses of its records and of its long texts, for `compare`; they never move either."""
-        return np.array([address_of(self._view.records), address_of(self._view.texts)], np.int64)
 
     def column(self, array: pa.Array, kind: int = VALUES, *, distinct: bool = False) -> TextColumn:
         """Prepare a column for `intern`: VALUES (text, or lists of text), WORDS or HASHTAGS of a text column.

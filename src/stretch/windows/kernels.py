@@ -5,9 +5,6 @@ The caller owns the group that it names; nothing here waits or is atomic except 
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from stretch.native.atomics import fetch_add
 from stretch.native.hashing import scatter
 from stretch.native.jit import kernel
@@ -31,8 +28,6 @@ from stretch.windows.layout import (
 )
 
 HEAP_FULL = -1
-
-Words = npt.NDArray[np.int64]
 
 
 @kernel(inline=True)
@@ -129,60 +124,58 @@ def drop_table(tables: Tables, shape: Shape, worker: int, group: int, pane: int)
 
 
 @kernel(inline=True)
-def code_of(shape: Shape, key: int) -> int:
-    """Return what slots go by: bits of the key's first word alone, so that no hash of a text is looked up for it."""
-    return key if shape.key_kind == KEY_ID else scatter(key)
+def code_of(shape: Shape, key: int, second: int) -> int:
+    """Return what slots go by: bits of the key alone, so that no hash of a text is looked up for it."""
+    if shape.key_kind == KEY_ID:
+        return key
+    if shape.key_words == 2:
+        return scatter(scatter(key) ^ second)
+    return scatter(key)
 
 
 @kernel(inline=True)
-def find_slot(tables: Tables, shape: Shape, block: int, size_class: int, key: int, rest: Words, start: int) -> int:
-    """Search a key; return its slot, which is empty if the key is not there.
-
-    `key` is the key's first word, and the others are in `rest` from `start` on.
-    """
+def find_slot(tables: Tables, shape: Shape, block: int, size_class: int, key: int, second: int) -> int:
+    """Search a key; return its slot, which is empty if the key is not there."""
     words = 1 << size_class
     index_words = words >> shape.index_shift
     index = 2 * (block + words - index_words)
     mask = 2 * index_words - 1
     # The upper half: in a key that is an id, the lower half of the hash is gone, and chose the group.
-    slot = (code_of(shape, key) >> 32) & mask
+    slot = (code_of(shape, key, second) >> 32) & mask
     while True:
         number = tables.slots[index + slot]
         if number == 0:
             return index + slot
         at = block + (number - 1) * shape.entry_words
-        is_same = tables.heap[at] == key
-        for word in range(1, shape.key_words):
-            is_same = is_same and tables.heap[at + word] == rest[start + word - 1]
-        if is_same:
+        if tables.heap[at] == key and (shape.key_words == 1 or tables.heap[at + 1] == second):
             return index + slot
         slot = (slot + 1) & mask
 
 
 @kernel(inline=True)
-def prefetch_slot(tables: Tables, shape: Shape, record: int, pane: int, key: int) -> None:
+def prefetch_slot(tables: Tables, shape: Shape, record: int, pane: int, key: int, second: int) -> None:
     """Ask for the slot at which the search of a key will begin."""
     directory = tables.directory
     if directory[record + TAG] == pane:
-        prefetch(tables.slots, _first_slot(shape, directory[record + BLOCK], directory[record + CLASS], key))
+        prefetch(tables.slots, _first_slot(shape, directory[record + BLOCK], directory[record + CLASS], key, second))
 
 
 @kernel(inline=True)
-def prefetch_entry(tables: Tables, shape: Shape, record: int, pane: int, key: int) -> None:
+def prefetch_entry(tables: Tables, shape: Shape, record: int, pane: int, key: int, second: int) -> None:
     """Ask for the entry that the search of a key will look at first, or make; its slot has been asked for."""
     directory = tables.directory
     if directory[record + TAG] == pane:
         block = directory[record + BLOCK]
-        number = tables.slots[_first_slot(shape, block, directory[record + CLASS], key)]
+        number = tables.slots[_first_slot(shape, block, directory[record + CLASS], key, second)]
         at = number - 1 if number != 0 else directory[record + COUNT]
         prefetch(tables.heap, block + at * shape.entry_words)
 
 
 @kernel(inline=True)
-def _first_slot(shape: Shape, block: int, size_class: int, key: int) -> int:
+def _first_slot(shape: Shape, block: int, size_class: int, key: int, second: int) -> int:
     words = 1 << size_class
     index_words = words >> shape.index_shift
-    return 2 * (block + words - index_words) + ((code_of(shape, key) >> 32) & (2 * index_words - 1))
+    return 2 * (block + words - index_words) + ((code_of(shape, key, second) >> 32) & (2 * index_words - 1))
 
 
 @kernel
@@ -194,16 +187,18 @@ def copy_table(tables: Tables, shape: Shape, source: int, count: int, block: int
     clear_index(tables, shape, block, size_class)
     for number in range(count):
         at = block + number * shape.entry_words
-        tables.slots[_empty_slot(tables, shape, block, size_class, tables.heap[at])] = number + 1
+        key = tables.heap[at]
+        second = tables.heap[at + 1] if shape.key_words == 2 else 0
+        tables.slots[_empty_slot(tables, shape, block, size_class, key, second)] = number + 1
 
 
 @kernel(inline=True)
-def _empty_slot(tables: Tables, shape: Shape, block: int, size_class: int, key: int) -> int:
+def _empty_slot(tables: Tables, shape: Shape, block: int, size_class: int, key: int, second: int) -> int:
     words = 1 << size_class
     index_words = words >> shape.index_shift
     index = 2 * (block + words - index_words)
     mask = 2 * index_words - 1
-    slot = (code_of(shape, key) >> 32) & mask
+    slot = (code_of(shape, key, second) >> 32) & mask
     while tables.slots[index + slot] != 0:
         slot = (slot + 1) & mask
     return index + slot
@@ -225,10 +220,10 @@ def grow_table(tables: Tables, shape: Shape, worker: int, record: int) -> bool:
 
 
 @kernel(inline=True)
-def find_or_create(tables: Tables, shape: Shape, worker: int, record: int, key: int, rest: Words, start: int) -> int:
+def find_or_create(tables: Tables, shape: Shape, worker: int, record: int, key: int, second: int) -> int:
     """Return where the entry of a key starts, made from the template if there is none, or HEAP_FULL."""
     directory = tables.directory
-    slot = find_slot(tables, shape, directory[record + BLOCK], directory[record + CLASS], key, rest, start)
+    slot = find_slot(tables, shape, directory[record + BLOCK], directory[record + CLASS], key, second)
     number = tables.slots[slot]
     if number != 0:
         return directory[record + BLOCK] + (number - 1) * shape.entry_words
@@ -236,13 +231,13 @@ def find_or_create(tables: Tables, shape: Shape, worker: int, record: int, key: 
     if count == capacity_of(shape, directory[record + CLASS]):
         if not grow_table(tables, shape, worker, record):
             return HEAP_FULL
-        slot = _empty_slot(tables, shape, directory[record + BLOCK], directory[record + CLASS], key)
+        slot = _empty_slot(tables, shape, directory[record + BLOCK], directory[record + CLASS], key, second)
     tables.slots[slot] = count + 1
     directory[record + COUNT] = count + 1
     at = directory[record + BLOCK] + count * shape.entry_words
     for word in range(shape.entry_words):
         tables.heap[at + word] = tables.template[word]
     tables.heap[at] = key
-    for word in range(1, shape.key_words):
-        tables.heap[at + word] = rest[start + word - 1]
+    if shape.key_words == 2:
+        tables.heap[at + 1] = second
     return at

@@ -56,10 +56,8 @@ HEAP_END: Final = 0
 KEY_INT: Final = 0  # one int64
 KEY_ID: Final = 1  # the id of a text, below the upper half of its hash
 KEY_ID_PAIR: Final = 2  # two ids in one word
-KEY_PARTS: Final = 3  # its hash, then a word for each part, then bits of the parts that are None
-
-NULL_INT: Final = 1 << 40
-"""The key of one word that stands for None, where ints are narrower than that."""
+KEY_INT_PAIR: Final = 3  # two int64
+KEY_GROUP: Final = 4  # an int64 that is its own group
 
 
 class Shape(NamedTuple):
@@ -84,11 +82,12 @@ class Tables(NamedTuple):
     cells: npt.NDArray[np.int64]
     template: npt.NDArray[np.int64]  # the words of a new entry
     hashes: npt.NDArray[np.int64]  # of texts, by id
-    texts: npt.NDArray[np.int64]  # where their dictionary has its records, and its long texts
+    records: Any  # the same memory as `heap`, as the records that functions of the user see
 
 
-def make_shape(key_kind: int, key_words: int, state_words: int, panes: int, groups: int) -> Shape:
+def make_shape(key_kind: int, state_words: int, panes: int, groups: int) -> Shape:
     """Choose the layout for entries of so many words and so many live panes."""
+    key_words = 2 if key_kind == KEY_INT_PAIR else 1
     entry = 1
     while entry < key_words + state_words:
         entry *= 2
@@ -119,7 +118,7 @@ def make_tables(
     workers: int,
     template: Any,
     hashes: npt.NDArray[np.int64],
-    texts: npt.NDArray[np.int64],
+    record: Any = np.int64,
 ) -> Tables:
     """Lay the views over the heap's memory."""
     words = memory.view(np.int64)
@@ -135,5 +134,5 @@ def make_tables(
         cells=np.zeros(8, np.int64),
         template=np.asarray(template, np.int64),
         hashes=hashes,
-        texts=texts,
+        records=memory.view(record),
     )

@@ -20,7 +20,6 @@ from stretch.runtime.compiled.arrivals import times_of
 from stretch.schema import read_column
 from stretch.strings import HASHTAGS, VALUES, WORDS, Dictionary
 from stretch.strings.columns import most_ids
-from stretch.windows.layout import NULL_INT
 
 _KINDS = {Form.ID: VALUES, Form.IDS: VALUES, Form.WORDS: WORDS, Form.HASHTAGS: HASHTAGS}
 
@@ -71,8 +70,6 @@ class Encoder:
         if data.null_count:
             data = pa.ListArray.from_arrays(_offsets_without_nulls(data), data.flatten())
         items = data.flatten()
-        if column.form is Form.KEYS:
-            items = items.cast(pa.int64()).fill_null(NULL_INT)
         if items.null_count:
             raise _no_nulls(column.name, items.null_count, self._where)
         offsets = data.offsets.to_numpy() - data.offsets[0].as_py()

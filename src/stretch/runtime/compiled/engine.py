@@ -38,7 +38,6 @@ from stretch.runtime.compiled.upstream import Doorway, Upstream, follow_readers
 from stretch.runtime.compiled.workers import Workers
 from stretch.runtime.ingress import Disorder
 from stretch.strings import Dictionary
-from stretch.windows.spec import Boundaries
 
 FIRST_NS_PER_ENTRY = 20_000  # until it is known how fast workers are, so that not much is pending if they are slow
 ROUND_NS = 2_000_000  # how long a thread waits for workers before it takes results out of their way
@@ -80,15 +79,14 @@ class CompiledEngine:
         clock: Callable[[], float],
         begin: Begin | None = None,
     ) -> None:
-        # What has no windows needs its texts until its rows, which have the tuple's own time, have left.
-        boundaries = plan.boundaries or Boundaries(0, 1, "multi")
+        assert plan.boundaries is not None
         self._family, self._reach = Family(), 0
         self._upstream: CompiledEngine | None = None
         program, dictionary = program_of(plan), self._family.dictionary
         self.memory = memory = make_memory(program, streams, max_parallelism, dictionary)
         encoders = [Encoder(s, program.layouts[s.index], dictionary, f"source {n}") for n, s in enumerate(streams)]
         self._inlets = [
-            Inlet(memory.log, memory.measures, n, s, encoders[n], boundaries) for n, s in enumerate(streams)
+            Inlet(memory.log, memory.measures, n, s, encoders[n], plan.boundaries) for n, s in enumerate(streams)
         ]
         self._sources: Sources | Upstream = Sources(
             streams, self._inlets, memory.log, disorder, idle_seconds, clock, self._relieve

@@ -52,12 +52,6 @@ def sections_of(memory: Memory) -> list[Section]:
         rows = [Section(*column) for column in columns_of(memory)]
         return [*sections, _array("place", place_of(memory)), *rows]
     assert isinstance(memory, TableMemory)
-    if memory.holds_rows:
-        raise JobError(
-            "the state of an operator whose update makes rows cannot be written",
-            why="rows that wait for the end of their window lie outside of its tables",
-            do="make the rows in output, from fields of the state",
-        )
     tables, shape = memory.tables, memory.shape
     listed = list_tables(tables, shape)
     spans = spans_of(tables, shape, listed)

@@ -142,14 +142,8 @@ class TableMemory(Memory):
             pool,
             program.template,
             self.dictionary.hashes.view(np.int64),
-            self.dictionary.places,
+            program.record,
         )
-
-    @property
-    def holds_rows(self) -> bool:
-        """Whether rows of `update` wait in the heap for the end of their window."""
-        functions = self._program.functions
-        return functions is not None and functions.held_at >= 0
 
     @property
     def state_bytes(self) -> int:

@@ -145,23 +145,18 @@ class Sources:
                 self._advance(one, reached + max(reach, 1))  # beyond the last tuples, of all sources
 
     def check_idle(self) -> None:
-        """Advance sources that are silent for too long to what all the others have reached.
-
-        If there are no others, all are advanced to the furthest of them: nobody is waited for.
-        """
+        """Advance sources that are silent for too long to what all the others have reached."""
         if self._idle_seconds is None:
             return
         now = self._clock()
         silent = [s for s in self.all if s.is_open and now - s.last_heard >= self._idle_seconds]
-        others = [s for s in self.all if s.is_open and s not in silent]
-        reached = [s.arrivals.watermark for s in others or silent]
-        mark = LOWEST if not reached else min(reached) if others else max(reached)
-        if mark > LOWEST:
+        reached = [s.arrivals.watermark for s in self.all if s.is_open and s not in silent]
+        if reached and min(reached) > LOWEST:
             for source in silent:
                 # A source that is being added to is not silent, whatever its clock says: we may be blocking it.
                 if source.lock.acquire(blocking=False):
                     try:
-                        self._advance(source, mark)
+                        self._advance(source, min(reached))
                     finally:
                         source.lock.release()
 

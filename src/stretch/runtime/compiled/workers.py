@@ -10,18 +10,7 @@ import time
 import warnings
 from collections.abc import Sequence
 
-from stretch.epochs.layout import (
-    EPOCH,
-    HAS_WATERMARK,
-    NO_SUCH_GROUP,
-    NOW,
-    POOL_CELL,
-    POSITION,
-    STATE_FULL,
-    STOPPED,
-    TOO_MANY_KEYS,
-    WATERMARK,
-)
+from stretch.epochs.layout import EPOCH, HAS_WATERMARK, NOW, POOL_CELL, POSITION, STATE_FULL, STOPPED, WATERMARK
 from stretch.errors import FunctionError, JobError
 from stretch.native.outline import ViewBox
 from stretch.native.turns import take_short_turns
@@ -31,12 +20,6 @@ from stretch.runtime.compiled.memory import Memory
 from stretch.runtime.engine import was_stopped
 
 STOP_SECONDS = 5.0
-
-_REASONS = {
-    STATE_FULL: "its state needs more memory than is reserved",
-    TOO_MANY_KEYS: "a tuple has too many keys",
-    NO_SUCH_GROUP: "with keys_are_groups the keys are the ints from 0 to groups - 1, and one is not",
-}
 
 
 class Workers:
@@ -120,13 +103,15 @@ class Workers:
             )
             return
         if status != STOPPED:
-            what = _REASONS[status]
+            what = (
+                "its state needs more memory than is reserved" if status == STATE_FULL else "a tuple has too many keys"
+            )
             self._family.fail(
                 JobError(
                     f"{self._name}: instance {number} stopped",
                     where=f"at timestamp {int(self._memory.epochs.workers[number, NOW])}",
                     why=what,
-                    do="use smaller windows, fewer keys per tuple, or other keys",
+                    do="use smaller windows, or fewer keys per tuple",
                 )
             )
 
